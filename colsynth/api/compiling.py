@@ -126,6 +126,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.compile.request import Request
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
+    from colsynth.runtimes.selection import called_size
 
     _require_kinds(algorithm, passes, model, progress=progress, watch=watch)
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
@@ -138,6 +139,8 @@ def compile(  # noqa: A001 - the verb of this package
     level = _checked_level(algorithm, level, passes)
     first = usual_protocol(machine, library) if protocol is None else protocol
     target = aim(machine, library, first, min_bytes, max_bytes, seed=seed, progress=progress)
+    if size is not None:  # if it is too small for a call, it stands for itself
+        size = called_size(size, problem.collective, machine.topology.size) or size
     request = Request(
         algorithm=None if algorithm == AUTO else algorithm,
         passes=passes,

@@ -13,7 +13,7 @@ from colsynth.api.given import (
     require_several,
     require_topology,
 )
-from colsynth.errors import Diagnostic, Span, VerificationError
+from colsynth.errors import Diagnostic, Span, VerificationError, require_whole
 from colsynth.model import Finding, Report, Topology
 from colsynth.units import plural
 
@@ -106,10 +106,12 @@ def simulate(
     require_topology(topology, "simulate")
     require_model(model)
     plain_sizes = [plain(size) for size in require_several("sizes", sizes, "[2**20]")]
+    for size in plain_sizes:
+        require_whole("size", size)
     target = profile(runtime)
     program = executable(read_source(data, target, subject), topology, anyway=anyway)
-    points = execute(program, topology, target, plain_sizes, model)
     header, law = program.header, taken_sizes(program.header, target)
+    points = execute(program, topology, target, law.called(plain_sizes), model)
     selected = tuple(law.takes(point.size_bytes) for point in points)
     names = (subject, runtime, topology.name)
     return Simulation(*names, header.ranks, header.collective, points, selected)

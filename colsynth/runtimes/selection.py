@@ -63,10 +63,14 @@ class TakenSizes:
     max_bytes: int | None
 
     def takes(self, size: int) -> bool:
-        """Whether a call of `size` bytes uses the file."""
+        """Whether a call of `size` bytes uses the file; no call has a part of an element."""
         message = self._message(size)
         inside = self.min_bytes <= message and (self.max_bytes is None or message <= self.max_bytes)
-        return inside and self.divide(message)
+        return inside and size % self.element_bytes == 0 and self.divide(message)
+
+    def called(self, sizes: Iterable[int]) -> list[int]:
+        """Return the sizes, those whose calls use the file as what nccl-tests makes of them."""
+        return [self._message(size) if self.takes(size) else size for size in sizes]
 
     def largest(self, sizes: Iterable[int]) -> int | None:
         """Return the largest size whose call uses the file; None where none does."""

@@ -65,7 +65,8 @@ class Simulation:
     ranks : int
     collective : Collective
     points : tuple of Point
-        In the order of the sizes asked for.
+        In the order of the sizes asked for; where a call of one uses the file, with the size of
+        that call, as nccl-tests rounds it.
     selected : tuple of bool
         Of every point, whether the runtime selects the file for a message of that size. Where
         it does not the library's own algorithm runs, and the time is not that of such a call.

@@ -444,3 +444,10 @@ def test_a_reduce_is_to_its_root(tmp_path, capsys):
     options = ["-c", "reduce", "--root", "1", "-r", "msccl", "-o", str(tmp_path / "a.xml")]
     assert run(["compile", "ring:4", *options]) == 0
     assert "reduce to rank 1 on ring:4" in capsys.readouterr().out
+
+
+def test_a_size_that_ranks_cannot_share_is_that_of_the_call(tmp_path, capsys):
+    made = ["compile", "ring:3", "-c", "allgather", "-r", "torch", "--size", "1000", "-O0"]
+    assert run([*made, "-o", str(tmp_path / "file.json"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [point["size_bytes"] for point in answer["predicted"]] == [960]

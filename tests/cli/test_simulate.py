@@ -61,7 +61,7 @@ def test_json_has_the_shape_that_was_agreed(file, capsys):
     assert answer["ranks"] == 16
     assert answer["collective"] == "allgather"
     sizes = [point["size_bytes"] for point in answer["points"]]
-    assert sizes == [10**3, 10**6, 2**30]
+    assert sizes == [768, 10**6, 2**30]  # 16 ranks share 768 bytes of 1 KB, 16 by 16
     figures = {"time_us", "algbw_gb_per_s", "busbw_gb_per_s"}
     assert [point["selected"] for point in answer["points"]] == [True, False, True]
     for point in answer["points"]:
@@ -178,12 +178,29 @@ def test_the_largest_size_that_uses_the_file_is_broken_down(tmp_path, capsys):
     assert "CS212" in capsys.readouterr().err
 
 
+def test_sizes_are_those_of_calls(tmp_path, capsys):
+    """No call has a part of an element, and ranks share multiples of 16 bytes."""
+    problem = api.make_problem(api.load_topology("ring:3"), "allgather")
+    data = api.compile(problem, "msccl", level=0).artefacts[0].data
+    path = tmp_path / "file.xml"
+    path.write_bytes(data)
+    sizes = "1000,1001,1005,1MB"
+    assert run(["simulate", str(path), "-t", "ring:3", "-r", "msccl", "--sizes", sizes]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[3:7]]
+    assert [row[0] for row in rows] == ["960", "1001", "1005", "999984"]
+    assert ["selected" in row for row in rows] == [False, True, True, False]
+    found = api.simulate(data, "msccl", api.load_topology("ring:3"), [1001, 1000])
+    assert [point.size_bytes for point in found.points] == [1001, 960]
+    assert found.selected == (False, True)
+
+
 def test_a_timeline_is_written_once(file, tmp_path, capsys):
     path = tmp_path / "out.json"
-    command = ["simulate", file, *ON, "-r", "rccl", "--sizes", "1KB,100KB", "--timeline", str(path)]
+    sizes = ["--sizes", "1KiB,100KB"]
+    command = ["simulate", file, *ON, "-r", "rccl", *sizes, "--timeline", str(path)]
     assert run(command) == 0
     head = json.loads(path.read_text())
-    assert head["otherData"]["size_bytes"] == 10**5
+    assert head["otherData"]["size_bytes"] == 390 * 256
     assert head["traceEvents"]
     assert run(command) == 2
     assert "CS207" in capsys.readouterr().err

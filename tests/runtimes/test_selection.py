@@ -75,6 +75,14 @@ def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():
     assert all(law.takes(usual_size(2**30, Collective.ALLGATHER, 12)) for law in laws)
 
 
+def test_no_call_has_a_part_of_an_element():
+    law = taken_sizes(header(Collective.ALLREDUCE, 4, 8), profile("msccl"))
+    assert [size for size in range(30, 70) if law.takes(size)] == [32, 64]
+    assert law.called([32, 33, 36]) == [32, 33, 36]
+    shared = taken_sizes(header(Collective.ALLGATHER, 3, 3), profile("msccl"))
+    assert shared.called([1000, 1001, 1008]) == [960, 1001, 1008]
+
+
 def test_chunks_with_other_odd_factors_are_never_used():
     for chunks, usual in ((48, False), (7, False), (64, True), (1, True)):
         law = taken_sizes(header(Collective.ALLREDUCE, 8, chunks), profile("msccl"))
