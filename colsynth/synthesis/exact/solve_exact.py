@@ -176,10 +176,16 @@ def solve_problem(
         end, done, claim = together.end, list(together.phases), together.proof
     # What the matcher finds obeys no limits.
     if asked.fallback and not asked.steps and end >= start.ticks and _free(limits):
-        return replace(
-            start, claim=f"{claim}; {MatchChunks.name} found one as short, which is taken"
-        )
+        return replace(start, claim=f"{claim}; {_beside(start, end, ' in steps' in claim)}")
     return replace(start, phases=tuple(done), ticks=end, claim=claim)
+
+
+def _beside(matched: TimedSchedule, end: int, stepped: bool) -> str:
+    """Return text that the matcher's schedule is taken: a step may end before the next begins."""
+    time = format_duration(end * matched.tick)
+    early = f"sent as early as it can be, it takes {time}, and " * stepped
+    other = "a shorter one" if matched.ticks < end else "one as short"
+    return f"{early}{MatchChunks.name} found {other}, which is taken"
 
 
 def _joins(problem: Problem) -> bool:

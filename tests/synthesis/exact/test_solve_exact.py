@@ -214,6 +214,14 @@ def test_a_solver_that_prints_ends_with_an_error_and_no_hang(tmp_path, monkeypat
     assert raised.value.diagnostic.code == "CS906"
 
 
+def test_a_schedule_in_steps_is_told_by_what_it_takes_without_them():
+    problem = Problem(load("dgx-1v"), Collective.GATHER, 3)
+    found = SolveExact(size=10**6).run(problem, Context())
+    assert found.seconds == Fraction(89, 10**7)
+    assert "11.4 us in steps is optimal" in found.claim
+    assert "sent as early as it can be, it takes 8.9 us, and match-chunks found" in found.claim
+
+
 def test_phases_of_an_allreduce_that_share_steps_are_never_longer_and_may_be_shorter(monkeypatch):
     gains = []
     for seed in (2, 4, 6):
