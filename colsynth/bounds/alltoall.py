@@ -70,7 +70,7 @@ def alltoall_bound(problem: Problem) -> FlowBound:
         if found < rate:
             rate, prices = found, tuple(int(x) for x in tried)
     reached = None
-    if solved is not None:
+    if solved is not None and solved[0] > 0:  # widths too far apart are too much for the solver
         widest = float(max(link.bandwidth for link in topology.links))
         reached = topology.size * solved[0] * widest
     return FlowBound(

@@ -326,6 +326,6 @@ def _reached(problem: Problem, found: FlowBound) -> str:
         return "not known: a limit on any schedule, by cuts that were tried"
     if found.reached is None:
         known = "yes, by flows (maximum flow, minimum cut)"
-        return known if found.exact else "not known: too large for the linear program"
+        return known if found.exact else "not known: too large or too uneven for the linear program"
     reach = "yes" if found.exact else f"{found.reached / 10**9:.6g} GB/s"
     return f"{reach}, by flows (linear program)"
