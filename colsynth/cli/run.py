@@ -144,7 +144,7 @@ def run(
     contents = [read_schedule(path) for path in files]
     choices = [choose(data, name, runtime) for name, data in contents]
     _require_ranks(contents, choices, ranks)
-    span = _span(tile)
+    span = _span(tile, dtype)
     with tempfile.TemporaryDirectory(prefix="colsynth-files-") as folder:
         entries = []
         for number, ((name, data), choice) in enumerate(zip(contents, choices, strict=True)):
@@ -187,11 +187,13 @@ def _require_calls(check: bool, calls: int, hold: int, repeat: int, timeout: flo
         raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
 
 
-def _span(tile: str | None) -> int | None:
-    """Return the bytes of a tile; refuse what is no single size above zero (CS212)."""
-    span = read_size("--tile", tile)
-    if span == 0:
-        note = "a tile has one byte or more"
+def _span(tile: str | None, dtype: str) -> int | None:
+    """Return the bytes of a tile; refuse what is no single size of an element or more (CS212)."""
+    import numpy as np
+
+    span, width = read_size("--tile", tile), np.dtype(dtype).itemsize
+    if span is not None and span < width:
+        note = f"a tile holds an element or more, and one of {dtype} has {plural(width, 'byte')}"
         raise InputError(Diagnostic("CS212", f"--tile cannot be {tile!r}", notes=(note,)))
     return span
 

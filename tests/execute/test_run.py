@@ -340,7 +340,9 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
         (["-r", "msccl", "--in-place"], "CS666"),
         (["--timeout", "0"], "CS210"),
         (["--no-check", "--repeat", "0"], "CS217"),
-        (["--tile", "0"], "a tile has one byte or more"),
+        (["--tile", "0"], "CS212"),
+        (["--tile", "3"], "a tile holds an element or more, and one of float32 has 4 bytes"),
+        (["--tile", "1", "--type", "float16"], "one of float16 has 2 bytes"),
         (["--tile", "4KiB,8KiB"], "CS212"),
     ],
 )
