@@ -126,7 +126,6 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.compile.request import Request
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
-    from colsynth.runtimes.selection import called_size
 
     _require_kinds(algorithm, passes, model, progress=progress, watch=watch)
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
@@ -139,8 +138,6 @@ def compile(  # noqa: A001 - the verb of this package
     level = _checked_level(algorithm, level, passes)
     first = usual_protocol(machine, library) if protocol is None else protocol
     target = aim(machine, library, first, min_bytes, max_bytes, seed=seed, progress=progress)
-    if size is not None:  # if it is too small for a call, it stands for itself
-        size = called_size(size, problem.collective, machine.topology.size) or size
     request = Request(
         algorithm=None if algorithm == AUTO else algorithm,
         passes=passes,
@@ -148,13 +145,20 @@ def compile(  # noqa: A001 - the verb of this package
         mode=parse_mode(mode),
         several=several,
         level=level,
-        size=size,
+        size=_of_call(size, machine),
         any_protocol=protocol is None and passes is None and _tries_protocols(level, size),
         evaluations=None if algorithm in _TIMED else plain(budget),
         jobs=jobs,
         least_given=min_bytes is not None,
     )
     return _compiled(problem, machine, replace(target, model=model), request, watch)
+
+
+def _of_call(size: int | None, machine: Problem) -> int | None:
+    """Return the bytes of the call that a size stands for; itself if it is too small for one."""
+    from colsynth.runtimes.selection import called_size
+
+    return size and (called_size(size, machine.collective, machine.topology.size) or size)
 
 
 def _require_kinds(
