@@ -131,8 +131,8 @@ def _cables(topology: Topology) -> Iterator[tuple[int, int, Route]]:
     after: dict[int, list[int]] = {}
     for i, link in enumerate(topology.links):
         after.setdefault(link.source, []).append(i)
-    if not topology.is_direct:
-        _refuse_switches(topology)
+    if (shared := shared_node(topology)) is not None:
+        raise _refusal(topology, *shared)
     for source in topology.ranks:
         for i in after.get(source, ()):
             route = _through_relays(topology, after, i)
@@ -153,14 +153,16 @@ def _through_relays(topology: Topology, after: dict[int, list[int]], link: int) 
     return tuple(route)
 
 
-def _refuse_switches(topology: Topology) -> None:
+def shared_node(topology: Topology) -> tuple[int, int] | None:
+    """Return the first switch or NIC of more than two neighbours and their number, if any."""
     near: dict[int, set[int]] = {}
     for link in topology.links:
         near.setdefault(link.source, set()).add(link.target)
         near.setdefault(link.target, set()).add(link.source)
     for node, neighbours in sorted(near.items()):
         if node not in topology.rank_of and len(neighbours) > 2:
-            raise _refusal(topology, node, len(neighbours))
+            return node, len(neighbours)
+    return None
 
 
 def _refusal(topology: Topology, node: int, neighbours: int) -> InputError:

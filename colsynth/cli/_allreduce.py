@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from colsynth.model import AllreduceBound, Limit, Topology
 
 
-def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any]:
-    """Return the JSON fields of an allreduce."""
+def allreduce_fields(topology: Topology, found: AllreduceBound, *, reached: bool) -> dict[str, Any]:
+    """Return the JSON fields of an allreduce, given whether something reaches its bound."""
     limit, rooted, within = found.limit, found.rooted, found.in_network
     sets, nvls = [_gpus(topology, part) for part in limit.parts], switch_rate(topology)
     return {
@@ -24,7 +24,7 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
         "free_roots_gb_per_s": None if rooted is None else gb_per_s(rooted.algbw),
         "free_roots": None if rooted is None else exact_gb_per_s(rooted.algbw),
         "lp_gb_per_s": None if rooted is None else round(rooted.reached / 10**9, 6),
-        "optimum_known": found.proven,
+        "optimum_known": found.proven and reached,
         "better": "free roots" if found.gain > 0 else "reduce-scatter + allgather",
         "gain_percent": percent(found.gain),
         "limit_gb_per_s": gb_per_s(limit.algbw),

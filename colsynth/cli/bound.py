@@ -178,8 +178,14 @@ def bound_object(problem: Problem, found: Found, reach: Reached | None) -> dict[
         "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
         **(_flow_fields(topology, found) if isinstance(found, FlowBound) else {}),
-        **(allreduce_fields(topology, found) if isinstance(found, AllreduceBound) else {}),
+        **_allreduce_fields(topology, found, reach),
     }
+
+
+def _allreduce_fields(topology: Topology, found: Found, reach: Reached | None) -> dict[str, Any]:
+    if not isinstance(found, AllreduceBound):
+        return {}
+    return allreduce_fields(topology, found, reached=is_optimum(found.algbw, reach))
 
 
 def _roots(problem: Problem) -> list[int]:

@@ -48,7 +48,7 @@ class LinkRate:
 
     @property
     def gap(self) -> Fraction:
-        """Lost share of time: bound / reached - 1; 0 is proven optimal."""
+        """Lost share of time: bound / reached - 1; 0 is optimal where the bound is `proven`."""
         return self.bound / self.algbw - 1
 
 

@@ -60,7 +60,8 @@ class GrowTrees:
         Raises
         ------
         InputError
-            CS309: GPUs of a box share a switch, or boxes are unequal. CS303: trees cannot serve the
+            CS309: GPUs of a box share links, boxes are unequal, or some GPU has no way to those in
+            its place. CS303: trees cannot serve the
             problem.
         """
         optimum = bound(value)

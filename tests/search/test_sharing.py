@@ -57,7 +57,7 @@ def tried(case, monkeypatch, *, beside, level=1, seed=None):
         own = limit_of(searcher, plan, slowest)
         return own if os.getpid() == here else Limit((inf if seed % 2 else 0.0,), 0)
 
-    def all_of(searcher, _):
+    def all_of(searcher, *_, **__):
         return list(searcher.found.values()), searcher.evaluations, searcher.work
 
     with monkeypatch.context() as patch:

@@ -1,6 +1,7 @@
 """Shortest-path trees: certificates, heights, whole chunks, and what the search makes of them."""
 
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -12,7 +13,9 @@ from colsynth.synthesis.grow_trees import GrowTrees
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.topology import load
 from colsynth.topology.damage import Failures
+from colsynth.topology.document import parse_document
 from colsynth.topology.failures import apply_failures
+from colsynth.topology.load import read_topology
 from colsynth.verify import check_forest
 from tests.bounds.test_steps import random_fabric
 
@@ -125,6 +128,32 @@ def test_boxes_with_switches_or_of_different_sizes_are_no_fabric():
     for topology in (api.load_topology("dgx-a100", nodes=2), smaller):
         with pytest.raises(InputError, match="CS309"):
             grown(api.make_problem(topology, "allgather"))
+
+
+CABLED = """\
+version: 1
+name: cabled
+nodes:
+NODES
+links:
+LINKS
+"""
+
+
+def test_boxes_that_cables_join_keep_all_of_them():
+    """Two boxes of two GPUs, where NIC to NIC every GPU has a cable to each of the other box."""
+    ranks = range(4)
+    nodes = [f"{{name: g{i}, kind: gpu, box: {i // 2}}}" for i in ranks]
+    links = [f"{{from: g{i}, to: g{i + 1}, bandwidth: 50 GB/s}}" for i in (0, 2)]
+    for i, j in product(range(2), range(2, 4)):
+        ends = f"n{i}{j}", f"n{j}{i}"
+        nodes += [f"{{name: {end}, kind: nic, box: {int(end[1]) // 2}}}" for end in ends]
+        pairs = (f"g{i}", ends[0]), ends, (ends[1], f"g{j}")
+        links += [f"{{from: {a}, to: {b}, bandwidth: 25 GB/s}}" for a, b in pairs]
+    lists = ("\n".join(f"  - {line}" for line in lines) for lines in (nodes, links))
+    text = CABLED.replace("NODES", next(lists)).replace("LINKS", next(lists))
+    topology = read_topology(parse_document(text, "cabled.yaml"), None, {})
+    assert grown(api.make_problem(topology, "allgather")).max_height == 1
 
 
 def test_shards_of_different_sizes():

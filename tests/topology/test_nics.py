@@ -4,6 +4,9 @@ import pytest
 
 from colsynth.errors import InputError
 from colsynth.topology.document import parse_document
+from colsynth.topology.export import export_flat
+from colsynth.topology.failure_text import read_failures
+from colsynth.topology.failures import apply_failures
 from colsynth.topology.load import read_topology
 
 PLANES = """\
@@ -40,7 +43,7 @@ def test_a_nic_on_two_networks_is_refused_at_its_place():
             read(text)
         told = refused.value.diagnostic
         assert told.code == "CS145"
-        assert "'nb' has 2 neighbours" in told.phrase
+        assert "'nb' is between 2 networks" in told.phrase
         assert told.span.line == 8
         assert "each port" in told.help
 
@@ -54,14 +57,35 @@ def test_ports_that_are_nics_of_their_own_are_accepted():
     assert read(text).size == 3
 
 
-def test_planes_with_the_same_links_are_accepted():
-    text = PLANES + "".join(
+def test_planes_are_one_network_be_it_with_a_broken_link():
+    whole = PLANES + "".join(
         f"  - {{from: {nic}, to: {plane}, bandwidth: 25 GB/s}}\n"
         for nic, plane in (("na", "east"), ("nc", "west"))
     )
-    assert read(text).size == 3
-    with pytest.raises(InputError, match="CS145"):
-        read(text.replace("to: west, bandwidth: 25", "to: west, bandwidth: 20", 1))
+    topology = read(whole)
+    broken = apply_failures(topology, read_failures(topology, links=("na-east",))).topology
+    assert read(export_flat(broken)).size == 3
+
+
+def test_nics_without_a_box_are_on_the_side_of_their_gpus():
+    assert read(ONE_NETWORK.replace("nic, box: 0", "nic").replace("nic, box: 1", "nic")).size == 2
+
+
+ONE_NETWORK = """\
+version: 1
+name: one
+nodes:
+  - {name: a, kind: gpu, box: 0}
+  - {name: b, kind: gpu, box: 1}
+  - {name: na, kind: nic, box: 0}
+  - {name: nb, kind: nic, box: 1}
+  - {name: leaf, kind: switch}
+links:
+  - {from: a, to: na, bandwidth: 50 GB/s}
+  - {from: b, to: nb, bandwidth: 50 GB/s}
+  - {from: na, to: leaf, bandwidth: 25 GB/s}
+  - {from: nb, to: leaf, bandwidth: 25 GB/s}
+"""
 
 
 @pytest.mark.parametrize("box", [", box: 0", ""])

@@ -46,7 +46,7 @@ class BuildAllPairs(Replicated):
     instances : int
         Parallel copies of the whole program, each with its own part of every shard.
     shots : int
-        1 or 2, of an allreduce. Other collectives need one.
+        1 or 2, of an allreduce. Other collectives always take one.
     """
 
     shots: int = 1
