@@ -67,9 +67,7 @@ def generation(model: str) -> str:
 
 def _product(name: str) -> str:
     """Return the pattern of a product as a word, maybe of a variant: MI300X, L40S, H100SXM5."""
-    return (
-        rf"(?<![a-z0-9])(?:rtx|hgx|dgx)?{name}x?(?:[a-z]|ti|nvl|oam|pcie|sxm\d?)?(?![a-z0-9])"
-    )
+    return rf"(?<![a-z0-9])(?:rtx|hgx|dgx)?{name}x?(?:[a-z]|ti|nvl|oam|pcie|sxm\d?)?(?![a-z0-9])"
 
 
 def read_gpu(text: str) -> str:
