@@ -61,8 +61,7 @@ class GrowTrees:
         ------
         InputError
             CS309: GPUs of a box share links, boxes are unequal, or some GPU has no way to those in
-            its place. CS303: trees cannot serve the
-            problem.
+            its place. CS303: trees cannot serve the problem.
         """
         optimum = bound(value)
         phases: list[Phase] = []

@@ -14,6 +14,7 @@ from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import Kind, Link, Topology
 from colsynth.text import listed
 from colsynth.topology.damage import NAMED, Damage, Failures, link_labels
+from colsynth.topology.nics import require_one_port
 from colsynth.topology.reach import mutual, reached
 from colsynth.topology.trunks import as_used
 
@@ -26,7 +27,8 @@ def apply_failures(topology: Topology, failures: Failures) -> Damage:
     InfeasibleError
         CS302: some GPUs can no longer be reached, or can reach nobody; they are named.
     InputError
-        CS117: fewer than two GPUs are left. CS135: a link is degraded that is gone.
+        CS117: fewer than two GPUs are left. CS135: a link is degraded that is gone. CS145: what is
+        left of planes are networks of their own, which NICs would join.
     """
     if not failures:
         return Damage(topology, failures, topology, tuple(range(topology.size)))
@@ -47,6 +49,7 @@ def apply_failures(topology: Topology, failures: Failures) -> Damage:
     old_ranks = tuple(rank for rank, node in enumerate(whole.ranks) if node in places)
     damage = Damage(topology, failures, left, old_ranks, tuple(sorted(pruned)))
     _refuse_unreachable(damage)
+    require_one_port(left, [None] * len(left.nodes))
     left = replace(left, name=damage.name)
     if topology.whole is not None:  # a slower wire serves again where the faster one is gone
         rates = {x.ends: x.bandwidth for x in _moved(whole.links, places)}

@@ -65,6 +65,8 @@ def test_planes_are_one_network_be_it_with_a_broken_link():
     topology = read(whole)
     broken = apply_failures(topology, read_failures(topology, links=("na-east",))).topology
     assert read(export_flat(broken)).size == 3
+    with pytest.raises(InputError, match="CS145"):  # a and c have no plane in common any more
+        apply_failures(topology, read_failures(topology, links=("na-east", "nc-west")))
 
 
 def test_nics_without_a_box_are_on_the_side_of_their_gpus():
