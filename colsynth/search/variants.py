@@ -123,7 +123,7 @@ By msccl, 4 KiB on two DGX A100 take 16 us with the first, 19 without; by mscclp
 PAIRS: Options = {"allpairs": ({"shots": 2},)}
 """Further ones of an allreduce by XML where no file sends along rails or one shot is refused.
 
-By rccl, 60 KiB on a ring of 20 GPUs take 48 us so, and 95 without; by msccl, 64 KiB on two MI250
+By rccl, 60 KiB on a ring of 20 GPUs take 48 us so, and 93 without; by msccl, 64 KiB on two MI250
 take 43 us, and 69 without.
 """
 
