@@ -69,17 +69,19 @@ def alltoall_bound(problem: Problem) -> FlowBound:
         found = _priced_rate(topology, wires, tried)
         if found < rate:
             rate, prices = found, tuple(int(x) for x in tried)
-    reached = None
-    if solved is not None and solved[0] > 0:  # widths too far apart are too much for the solver
+    algbw, reached = topology.size * rate, None
+    if solved is not None:
         widest = float(max(link.bandwidth for link in topology.links))
         reached = topology.size * solved[0] * widest
+        if not 0 < reached <= algbw * (1 + _REACHED):  # widths too far apart for the solver
+            reached = None
     return FlowBound(
-        algbw=topology.size * rate,
+        algbw=algbw,
         cut=cut,
         cut_algbw=topology.size * cut_rate,
         prices=prices,
         reached=reached,
-        exact=reached is not None and reached >= topology.size * rate * (1 - _REACHED),
+        exact=reached is not None and reached >= algbw * (1 - _REACHED),
     )
 
 

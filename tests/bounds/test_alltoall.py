@@ -41,13 +41,13 @@ def test_links_of_any_width_are_bounded_exactly(wide):
     assert alltoall(lopsided).cut_algbw > 0
 
 
-@pytest.mark.parametrize("power", [3, 15])
+@pytest.mark.parametrize("power", [3, 10, 15])
 def test_flows_are_told_only_where_the_solver_finds_some(power):
     whole = topology.load("ring:4")
     links = [(x, x.bandwidth / 10 ** (power * (n % 2))) for n, x in enumerate(whole.links)]
     found = alltoall(replace(whole, links=tuple(replace(x, bandwidth=b) for x, b in links)))
     assert found.algbw > 0
-    assert found.reached is None or found.reached > 0
+    assert found.reached is None or 0 < found.reached <= found.algbw * (1 + 1e-6)
     assert found.exact or power > 3
 
 
