@@ -155,10 +155,10 @@ def compile(  # noqa: A001 - the verb of this package
 
 
 def _of_call(size: int | None, machine: Problem) -> int | None:
-    """Return the bytes of the call that a size stands for; itself if it is too small for one."""
-    from colsynth.runtimes.selection import called_size
+    """Return the bytes of the call that a size stands for."""
+    from colsynth.runtimes.selection import size_of_call
 
-    return size and (called_size(size, machine.collective, machine.topology.size) or size)
+    return size and size_of_call(size, machine)
 
 
 def _require_kinds(

@@ -155,6 +155,8 @@ def _through_relays(topology: Topology, after: dict[int, list[int]], link: int) 
 
 def shared_node(topology: Topology) -> tuple[int, int] | None:
     """Return the first switch or NIC of more than two neighbours and their number, if any."""
+    if topology.is_direct:
+        return None
     near: dict[int, set[int]] = {}
     for link in topology.links:
         near.setdefault(link.source, set()).add(link.target)

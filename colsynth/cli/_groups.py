@@ -29,7 +29,6 @@ class Reached(NamedTuple):
 
     forest: Forest | None
     algbw: Fraction | None
-    free_roots: bool = False
 
 
 def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reached | None:
@@ -52,12 +51,11 @@ def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reac
     forest = api.pack(problem)
     if forest.algbw < found.algbw:
         forest = max(forest, api.pack(problem, "optimal"), key=lambda x: x.algbw)
-    free = isinstance(found, AllreduceBound) and found.rooted and not problem.groups
-    if free and forest.algbw < found.algbw:
+    is_free = isinstance(found, AllreduceBound) and found.rooted and not problem.groups
+    if is_free and forest.algbw < found.algbw:
         with suppress(InfeasibleError):  # none may be found
-            better = api.pack(problem, "optimal", free_roots=True)
-            if better.algbw > forest.algbw:
-                return Reached(better, better.algbw, free_roots=True)
+            free = api.pack(problem, "optimal", free_roots=True)
+            forest = max(forest, free, key=lambda x: x.algbw)
     return Reached(forest, forest.algbw)
 
 
@@ -74,7 +72,7 @@ def reached_text(found: Reached, bound: Fraction) -> str:
         return "not known here: trees of so many GPUs take long; api.pack packs them"
     if found.forest is None:
         return "yes, by trees for which other nodes only forward (edge splitting)"
-    trees = "trees with free roots" if found.free_roots else "trees"
+    trees = "trees with free roots" if found.forest.together else "trees"
     if found.algbw == bound:
         return f"yes, by {trees}"
     less = f"{percent(1 - found.algbw / bound):.2f} % less"

@@ -178,14 +178,12 @@ def bound_object(problem: Problem, found: Found, reach: Reached | None) -> dict[
         "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
         **(_flow_fields(topology, found) if isinstance(found, FlowBound) else {}),
-        **_allreduce_fields(topology, found, reach),
+        **(
+            allreduce_fields(topology, found, reached=is_optimum(found.algbw, reach))
+            if isinstance(found, AllreduceBound)
+            else {}
+        ),
     }
-
-
-def _allreduce_fields(topology: Topology, found: Found, reach: Reached | None) -> dict[str, Any]:
-    if not isinstance(found, AllreduceBound):
-        return {}
-    return allreduce_fields(topology, found, reached=is_optimum(found.algbw, reach))
 
 
 def _roots(problem: Problem) -> list[int]:

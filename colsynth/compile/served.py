@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.model import Program
-from colsynth.runtimes.selection import LARGE, called_size, taken_sizes, usual_size
+from colsynth.runtimes.selection import LARGE, size_of_call, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.library import Fastest, Library
@@ -208,12 +208,8 @@ class _Duel:
         return replace(found, notes=(*found.notes, note))
 
     def _called(self, size: int) -> int:
-        """Return the bytes of a call of this size; ranges that begin or end at it hold those.
-
-        A size so small that its call is empty stands for itself.
-        """
-        problem = self.case.problem
-        return called_size(size, problem.collective, problem.topology.size) or size
+        """Return the bytes of a call of this size; ranges that begin or end at it hold those."""
+        return size_of_call(size, self.case.problem)
 
     def _held(self, sizes: Sequence[int]) -> tuple[int, str | None]:
         """Return the place of the last size that is served, if the first one is.

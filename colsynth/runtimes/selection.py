@@ -215,6 +215,11 @@ def called_size(size: int, collective: Collective, ranks: int) -> int:
     return _called(size, ranks, ELEMENT_BYTES, shared=divided_by_ranks(collective))
 
 
+def size_of_call(size: int, problem: Problem) -> int:
+    """Return the bytes of the call of a problem that a size stands for; itself if it is empty."""
+    return called_size(size, problem.collective, problem.topology.size) or size
+
+
 def _called(size: int, ranks: int, element_bytes: int, *, shared: bool) -> int:
     if size % ((ranks if shared else 1) * element_bytes) == 0:
         return size

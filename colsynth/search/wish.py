@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
@@ -157,8 +158,7 @@ class Wish:
             self.variants(algorithm, case, Hops(dominate, one_more=True))
             for dominate in (True, False)
         )
-        pairs = self.in_two_shots(algorithm, case)
-        return tuple(dict.fromkeys((*(plan for plans in both for plan in plans), *pairs)))
+        return tuple(dict.fromkeys(chain(*both, self.in_two_shots(algorithm, case))))
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
         """Return the plans of an algorithm in copies (`COPIED`)."""

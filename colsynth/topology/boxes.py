@@ -38,7 +38,7 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
     """
     if all(topology.nodes[gpu].box is not None for gpu in topology.ranks):
         return topology
-    component = _components(topology)
+    component = parts_without_nics(topology)
     components = list(dict.fromkeys(component[gpu] for gpu in topology.ranks))
     if len(components) == 1:
         return topology
@@ -55,7 +55,7 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
     return replace(found, notes=(*topology.notes, _note(topology, found)))
 
 
-def _components(topology: Topology) -> dict[int, int]:
+def parts_without_nics(topology: Topology) -> dict[int, int]:
     """Return a number for every node, equal for those that links without NICs join."""
     near = [node.kind is not Kind.NIC for node in topology.nodes]
     arcs = [x.ends for x in topology.links if near[x.source] and near[x.target]]

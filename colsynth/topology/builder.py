@@ -148,7 +148,7 @@ class Builder:
         ------
         InputError
             Fewer than two GPUs, a GPU that another one cannot reach, GPUs without a box that may
-            be in one or in two, or a NIC with several neighbours outside its box.
+            be in one or in two, or a NIC between networks.
         """
         gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
         if len(gpus) < 2:

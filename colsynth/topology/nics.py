@@ -8,7 +8,7 @@ from itertools import pairwise
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Kind, Topology
 from colsynth.text import listed
-from colsynth.topology.reach import joined
+from colsynth.topology.boxes import parts_without_nics
 
 _NAMED = 3
 """Neighbours that are named before the rest is counted."""
@@ -50,10 +50,9 @@ def require_one_port(topology: Topology, spans: Sequence[Span | None]) -> None:
 
 def _joined_to_gpus(topology: Topology) -> set[int]:
     """Return the nodes that links without NICs join to a GPU."""
-    plain = {index for index, node in enumerate(topology.nodes) if node.kind is not Kind.NIC}
-    arcs = (arc for arc in topology.link_between if plain.issuperset(arc))
-    gpus = set(topology.ranks)
-    return {node for part in joined(sorted(plain), arcs) if part & gpus for node in part}
+    component = parts_without_nics(topology)
+    of_gpus = {component[gpu] for gpu in topology.ranks}
+    return {node for node, number in component.items() if number in of_gpus}
 
 
 def _refusal(topology: Topology, nic: int, far: list[int], span: Span | None) -> InputError:

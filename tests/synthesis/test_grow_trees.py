@@ -8,14 +8,14 @@ import pytest
 from colsynth import api
 from colsynth.bounds.steps import step_bound
 from colsynth.errors import InputError
+from colsynth.model import Kind, Link, Node
 from colsynth.runtimes.target import Context
 from colsynth.synthesis.grow_trees import GrowTrees
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.topology import load
+from colsynth.topology.builder import Builder
 from colsynth.topology.damage import Failures
-from colsynth.topology.document import parse_document
 from colsynth.topology.failures import apply_failures
-from colsynth.topology.load import read_topology
 from colsynth.verify import check_forest
 from tests.bounds.test_steps import random_fabric
 
@@ -130,30 +130,18 @@ def test_boxes_with_switches_or_of_different_sizes_are_no_fabric():
             grown(api.make_problem(topology, "allgather"))
 
 
-CABLED = """\
-version: 1
-name: cabled
-nodes:
-NODES
-links:
-LINKS
-"""
-
-
 def test_boxes_that_cables_join_keep_all_of_them():
     """Two boxes of two GPUs, where NIC to NIC every GPU has a cable to each of the other box."""
-    ranks = range(4)
-    nodes = [f"{{name: g{i}, kind: gpu, box: {i // 2}}}" for i in ranks]
-    links = [f"{{from: g{i}, to: g{i + 1}, bandwidth: 50 GB/s}}" for i in (0, 2)]
+    build = Builder()
+    gpus = [build.add_node(Node(f"g{i}", Kind.GPU, i // 2)) for i in range(4)]
+    ways = [gpus[:2], gpus[2:]]
     for i, j in product(range(2), range(2, 4)):
-        ends = f"n{i}{j}", f"n{j}{i}"
-        nodes += [f"{{name: {end}, kind: nic, box: {int(end[1]) // 2}}}" for end in ends]
-        pairs = (f"g{i}", ends[0]), ends, (ends[1], f"g{j}")
-        links += [f"{{from: {a}, to: {b}, bandwidth: 25 GB/s}}" for a, b in pairs]
-    lists = ("\n".join(f"  - {line}" for line in lines) for lines in (nodes, links))
-    text = CABLED.replace("NODES", next(lists)).replace("LINKS", next(lists))
-    topology = read_topology(parse_document(text, "cabled.yaml"), None, {})
-    assert grown(api.make_problem(topology, "allgather")).max_height == 1
+        nics = [build.add_node(Node(f"n{i}{j}-{end}", Kind.NIC, end // 2)) for end in (i, j)]
+        ways += [(gpus[i], nics[0]), nics, (nics[1], gpus[j])]
+    for source, target in ways:
+        build.add_link(Link(source, target, Fraction(25 * 10**9)))
+    problem = api.make_problem(build.finish("cabled"), "allgather")
+    assert grown(problem).max_height == 1
 
 
 def test_shards_of_different_sizes():

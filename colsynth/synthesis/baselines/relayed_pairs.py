@@ -10,6 +10,9 @@ from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.baselines.trees import flow, near_tree, paths_of
 
+_Arrived = dict[tuple[int, int], list[int]]
+"""Numbers of transfers by tree and the rank that they lead to."""
+
 
 def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> ChunkProgram:
     """Return transfers along trees of fewest connections, one for every rank.
@@ -44,15 +47,7 @@ def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> Chunk
         script.relay((source * size + sink, paths[source][sink]) for source, sink in pairs)
         return script.program(Ordering.FREE)
     adds = Direction.OUT if collective is Collective.ALLGATHER else Direction.IN
-    arrived: dict[tuple[int, int], list[int]] = {}
-    for tree, parent, child in _by_depth(trees, last_first=scatters):
-        chunk = 0 if collective is Collective.ALLREDUCE else tree
-        source, sink = flow(parent, child, direction)
-        number = script.send(
-            *(source, sink, chunk, arrived.get((tree, source), ())),
-            origin=Origin(0, adds, tree),
-        )
-        arrived.setdefault((tree, sink), []).append(number)
+    _send_along(trees, direction, script, 0, adds, {})
     # Sums wait for all; copies are passed on in the step that receives them where these are free.
     return script.program(Ordering.FREE if adds is Direction.OUT else Ordering.FIXED)
 
@@ -76,18 +71,34 @@ def two_shot_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> Chun
     """
     size = problem.topology.size
     script = Script(problem, size, instances)
-    arrived: dict[tuple[int, int], list[int]] = {}
+    ready: _Arrived = {}
     for phase, direction in enumerate(PHASES[problem.collective]):
-        inwards, fresh = direction is Direction.IN, ways.unloaded()
+        fresh = ways.unloaded()
         trees = [near_tree(fresh, root, direction, even=True) for root in range(size)]
-        arrived = {} if inwards else {(root, root): arrived[root, root] for root in range(size)}
-        for tree, parent, child in _by_depth(trees, last_first=inwards):
-            source, sink = flow(parent, child, direction)
-            needed = arrived.get((tree, source), ())
-            origin = Origin(phase, direction, tree)
-            number = script.send(source, sink, tree, needed, origin=origin)
-            arrived.setdefault((tree, sink), []).append(number)
+        arrived = _send_along(trees, direction, script, phase, direction, ready)
+        ready = {(root, root): arrived[root, root] for root in range(size)}
     return script.program(Ordering.FIXED)
+
+
+def _send_along(
+    trees: list[Tree],
+    direction: Direction,
+    script: Script,
+    phase: int,
+    adds: Direction,
+    arrived: _Arrived,
+) -> _Arrived:
+    """Write down a transfer for every edge; return what arrived of every tree at every rank.
+
+    A script of one chunk moves it along all trees, another one a chunk for each.
+    """
+    known = dict(arrived)
+    for tree, parent, child in _by_depth(trees, last_first=direction is Direction.IN):
+        source, sink = flow(parent, child, direction)
+        chunk, needed = tree if script.chunks > 1 else 0, known.get((tree, source), ())
+        number = script.send(source, sink, chunk, needed, origin=Origin(phase, adds, tree))
+        known.setdefault((tree, sink), []).append(number)
+    return known
 
 
 def _by_depth(trees: list[Tree], *, last_first: bool) -> Iterator[tuple[int, int, int]]:

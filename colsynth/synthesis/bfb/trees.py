@@ -46,7 +46,8 @@ def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_st
     Raises
     ------
     InputError
-        CS309: the topology has switches, or there are too many chunks.
+        CS309: some switch or NIC is shared and `rail_ways` finds none, or there are too many
+        chunks.
     """
     rails = rail_ways(problem.topology)
     fabric = fabric_between(problem, direction, rails) if rails else fabric_of(problem, direction)

@@ -62,9 +62,8 @@ class Speeds:
         models = self.model(i), self.model(j)
         found = [rates.link_rate(self.machine.medium, x, self.wishes.basis) for x in models]
         if found[0] is None or found[1] is None:
-            at, model = self.machine.gpus[i].at, models[0]
-            if found[0] is not None:
-                at, model = self.machine.gpus[j].at, models[1]
+            rank, model = (i, models[0]) if found[0] is None else (j, models[1])
+            at = self.machine.gpus[rank].at
             phrase = "the bandwidth of the links between these GPUs is not known"
             advice = "name the GPU, such as --gpu h100 or --gpu mi250"
             if rates.row(self.machine.medium, model):
