@@ -227,3 +227,17 @@ def test_ranks_need_not_divide_the_message_of_an_allreduce(size, gpus, runtime):
     done = api.compile(problem, runtime, algorithm="ring", level=0, size=size, several=False)
     assert done.verified
     assert done.artefacts[0].program.header.chunks == forest.chunks
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_unequal_shares_may_beat_equal_roots(size):
+    """Who has more chunks than others may be whose sums do not pass a slow link."""
+    beaten = []
+    for gpu in range(size):
+        slow = f"gpu{gpu}->gpu{(gpu + 1) % size}=40%"
+        topology = api.damage(api.load_topology(f"uniring:{size}"), degraded=[slow]).topology
+        problem = Problem(topology, Collective.ALLREDUCE)
+        forest = BuildRing().run(problem, Target(runtimes.profile("msccl")))
+        check_forest(forest)
+        beaten.append(forest.algbw > api.bound(problem).algbw)
+    assert any(beaten)
