@@ -15,14 +15,15 @@ from colsynth.cli.compare import comparison_object
 from colsynth.cli.runtime_bound import runtime_fields
 from colsynth.cli.simulate import simulation_object
 from colsynth.cli.verify import report_object
-from colsynth.errors import ColsynthError
+from colsynth.errors import ColsynthError, InputError
 from colsynth.model import Collective
 
 if TYPE_CHECKING:
     from colsynth.cli.evaluations import Engine
     from colsynth.cost import Model
-    from colsynth.model import Problem, Topology
+    from colsynth.model import Problem, ThreadblockProgram, Topology
     from colsynth.pipeline.target import Progress
+    from colsynth.runtimes.profile import Profile
     from colsynth.simulate import Source
 
 Values = dict[str, Any]
@@ -159,14 +160,11 @@ def of_program(source: Source, topology: Topology, constants: Model, asked: Aske
 
 def _times(source: Source, topology: Topology, constants: Model, asked: Asked) -> Values:
     """Return what only a program that finishes has: times, and what moves when."""
-    from colsynth.report import describe_load, describe_schedule
     from colsynth.runtimes.selection import taken_sizes
     from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
-    from colsynth.simulate.breakdown import break_down
-    from colsynth.simulate.trace import trace
 
-    program, profile = source.threadblocks, source.profile
+    program, profile = source.program, source.profile
     header, law = program.header, taken_sizes(program.header, profile)
     asked.show("simulating", 0, 0)
     points = execute(program, topology, profile, asked.sizes, constants)
@@ -178,11 +176,30 @@ def _times(source: Source, topology: Topology, constants: Model, asked: Asked) -
     largest = law.largest(asked.sizes)
     if largest is None:
         return {**values, "notes": [f"no times: none of the sizes uses the file; it is for {law}"]}
-    traced = trace(program, topology, profile, largest, constants)
+    try:
+        replayed = source.threadblocks
+    except InputError as fault:
+        return {**values, "notes": [f"no replay: {fault.diagnostic.phrase}"]}
+    return {**values, **_replay(replayed, source.profile, topology, largest, constants, asked)}
+
+
+def _replay(
+    program: ThreadblockProgram,
+    profile: Profile,
+    topology: Topology,
+    size: int,
+    constants: Model,
+    asked: Asked,
+) -> Values:
+    """Return where the time of one size goes, and what moves when."""
+    from colsynth.report import describe_load, describe_schedule
+    from colsynth.simulate.breakdown import break_down
+    from colsynth.simulate.trace import trace
+
+    traced = trace(program, topology, profile, size, constants)
     found = break_down(traced)
-    known = header.collective is not Collective.CUSTOM
+    known = program.header.collective is not Collective.CUSTOM
     return {
-        **values,
         "breakdown": breakdown_object(found, traced),
         "load": describe_load(traced),
         "slow_links": sorted(found.links),

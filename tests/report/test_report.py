@@ -48,6 +48,19 @@ def test_figures_are_those_of_bound_simulate_and_verify(capsys):
     assert dropped["loss_percent"] == left["loss_percent"]
 
 
+@pytest.mark.parametrize(("machine", "runtime"), [("ring:4", "torch"), ("dgx-h100", "mscclpp")])
+def test_a_schedule_without_steps_between_gpus_has_times_and_no_replay(capsys, machine, runtime):
+    """Rounds, and plans whose switch multicasts."""
+    words = ["compile", machine, "-c", "allreduce", "-r", runtime, "-o", "made.json"]
+    assert run([*words, "--size", "16MiB"]) == 0
+    capsys.readouterr()
+    words = ("made.json", "-t", machine, "-r", runtime, "--sizes", "16MiB")
+    found = printed(capsys, "report", *words, "--against", "none", "--json")
+    assert found["simulation"] == printed(capsys, "simulate", *words, "--json")
+    assert "schedule" not in found
+    assert found["notes"][-1].startswith("no replay: ")
+
+
 def test_a_replay_moves_every_message_and_completes_every_output(place, capsys):
     found = printed(capsys, "report", FILE, *ON, *SIZES, "--against", "none", "--json")
     played = found["schedule"]
