@@ -172,7 +172,7 @@ def _show(bundle: Bundle, output: Path) -> None:
         for name, reason in reasons.items():
             console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
     for collective, size in bundle.unserved:
-        why = "files are for usual sizes; 'colsynth compile --size' may make one for it"
+        why = "the file for its range does not divide it, so the library serves it"
         console.print(f"not served: {collective} of {size} bytes: {why}", soft_wrap=True)
     if any(map(any, bundle.spent)):
         console.print("budget: it ended the search at some sizes; --budget N sets another")

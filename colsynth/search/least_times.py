@@ -39,9 +39,8 @@ class LeastTimes:
         if measured.crowded or not any(measured.seconds):
             return
         own = self._own.setdefault(measured.plan.algorithm, self._unknown())
-        rows = zip(measured.seconds, measured.exact, measured.usable, strict=True)
-        for place, (seconds, exact, usable) in enumerate(rows):
-            if seconds is not None and exact and usable:
+        for place, seconds in enumerate(measured.served):
+            if seconds is not None:
                 own[place] = min(own[place], seconds)
                 self._all[place] = min(self._all[place], seconds)
 

@@ -51,9 +51,14 @@ class Measured:
     @property
     def served(self) -> tuple[float | None, ...]:
         """The times, None at sizes whose calls do not use the file."""
-        pairs = zip(self.seconds, self.usable, strict=False)
+        pairs = zip(self.seconds, self.exact, strict=False)
         known = tuple(x if taken else None for x, taken in pairs)
         return known or self.seconds
+
+    @property
+    def passed_over(self) -> tuple[bool, ...]:
+        """For every size, whether usual sizes use the file, but calls of the size itself do not."""
+        return tuple(x and not y for x, y in zip(self.usable, self.exact, strict=True))
 
     def entry(self) -> dict[str, Any]:
         """Return the result as plain values, which `of_entry` reads back."""

@@ -25,7 +25,7 @@ from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
 from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
-from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
+from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges, why_left
 from colsynth.units import plural
 
 _LIBRARY = 8
@@ -180,8 +180,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     ]
     plans = plan_ranges(offers, runtime.max_files)
     made = [
-        _Maker(case, runtime, served).make(plan)
-        for (case, _, served), plan in zip(pairs, plans, strict=True)
+        _Maker(case, runtime, served, measured).make(plan)
+        for (case, measured, served), plan in zip(pairs, plans, strict=True)
     ]
     return Bundle(
         cases=tuple(cases),
@@ -229,6 +229,7 @@ class _Maker:
     case: Case
     runtime: Profile
     modes: tuple[Mode, ...]
+    found: tuple[Measured, ...]
 
     def make(self, plan: Ranges) -> tuple[list[TunedFile], list[LeftOver]]:
         """Return the files of a plan, and the ranges without one.
@@ -250,7 +251,8 @@ class _Maker:
                 reason = f"{self.runtime.name} needs 16 bytes for every chunk"
                 self._leave(left, least, made[0].min_bytes - 1, reason)
             if not made:
-                self._leave(left, least, most, _reason(segment))
+                why = why_left(segment, self.found, self.runtime.max_files)
+                self._leave(left, least, most, why)
             elif made[0].max_bytes != most:
                 uncovered = made[0].max_bytes + 1
                 if segment is plan.segments[-1]:
@@ -335,9 +337,3 @@ def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...
 
     topology = case.problem.topology
     return simulate(item.program, topology, case.profile, tuple(sizes), model=case.model)
-
-
-def _reason(segment: Segment) -> str:
-    if segment.ranking:
-        return "no plan fits the range"
-    return "nothing that was tried is faster, or the files allowed are better spent"

@@ -2,7 +2,9 @@
 
 A measured size stands for the messages from itself up to the next measured size, the first also
 for all below it and the last for all above. A segment is a run of sizes served by one
-plan, which costs files, or left to the library, which costs none.
+plan, which costs files, or left to the library, which costs none. A plan serves a size if a call of
+this size uses its file. A file may also cover sizes that it does not divide, while usual sizes near
+them do use it: the library then serves these calls.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Segment:
     first, last : int
         Places of the sizes, inclusive.
     ranking : tuple of Measured
-        Who serves them all, best first; empty where they are left to the library.
+        Who covers them all and serves some, best first; empty where they are left to the library.
     """
 
     first: int
@@ -103,6 +105,25 @@ def plan_ranges(offers: Sequence[Offer], most_files: int | None) -> tuple[Ranges
     )
 
 
+def why_left(segment: Segment, found: Sequence[Measured], most_files: int | None) -> str:
+    """Return why a segment has no file.
+
+    Parameters
+    ----------
+    segment : Segment
+    found : sequence of Measured
+        All that was tried for its collective, the library's algorithms too.
+    most_files : int or None
+        As for `plan_ranges`.
+    """
+    if segment.ranking:
+        return "no plan fits the range"
+    if not any(any(m.exact[segment.first : segment.last + 1]) for m in found):
+        return "nothing that was tried serves these sizes"
+    reason = "nothing that serves these sizes is faster"
+    return reason if most_files is None else f"{reason}, or the files allowed are better spent"
+
+
 def _files(plans: Sequence[Ranges], offers: Sequence[Offer]) -> int:
     return sum(p.served * offer.files for p, offer in zip(plans, offers, strict=True))
 
@@ -167,8 +188,9 @@ class _Costs:
         rows = [*(m.served for m in offer.measured), offer.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]
-        self.losses = [self._losses(m.served) for m in offer.measured]
         self.own = [_UNSERVED if x is None else x for x in self._losses(offer.library)]
+        self.served = [self._losses(m.served) for m in offer.measured]
+        self.losses = list(map(self._with_library, offer.measured, self.served))
         self.found: dict[tuple[int, int], tuple[Segment, int, int] | None] = {}
 
     def _losses(self, row: Sequence[float | None]) -> list[int | None]:
@@ -177,27 +199,38 @@ class _Costs:
             for x, best in zip(row, self.least, strict=True)
         ]
 
+    def _with_library(self, measured: Measured, row: list[int | None]) -> list[int | None]:
+        """Return the losses of a plan, with those of the library where its file is passed over."""
+        if not any(measured.passed_over):
+            return row
+        rows = zip(row, self.own, measured.passed_over, strict=True)
+        return [own if passed else loss for loss, own, passed in rows]
+
     def library(self, first: int, last: int) -> tuple[Segment, int, int]:
         """Return the cost of leaving sizes to the library."""
         excess, loss = self._sums(self.own[first : last + 1])
         return Segment(first, last), excess, loss
 
     def best(self, first: int, last: int) -> tuple[Segment, int, int] | None:
-        """Return the best plan for sizes and its cost; None where none serves all."""
+        """Return the best plan for sizes and its cost; None where none covers all."""
         if (first, last) not in self.found:
             self.found[first, last] = self._rank(first, last)
         return self.found[first, last]
 
     def _rank(self, first: int, last: int) -> tuple[Segment, int, int] | None:
-        served = []
-        for losses, measured in zip(self.losses, self.offer.measured, strict=True):
-            here = [loss for loss in losses[first : last + 1] if loss is not None]
-            if len(here) == last + 1 - first:
-                served.append((*self._sums(here), measured))
-        if not served:
+        """Rank plans by excess. Among equals, usual sizes use the first one's file, too."""
+        found, span = [], slice(first, last + 1)
+        rows = zip(self.losses, self.served, self.offer.measured, strict=True)
+        for losses, served, measured in rows:
+            here = [loss for loss in losses[span] if loss is not None]
+            if len(here) == last + 1 - first and any(x is not None for x in served[span]):
+                excess, loss = self._sums(here)
+                found.append((excess, measured.usable[span].count(False), loss, measured))
+        if not found:
             return None
-        served.sort(key=lambda item: item[:2])
-        return Segment(first, last, tuple(item[2] for item in served)), *served[0][:2]
+        found.sort(key=lambda item: item[:3])
+        excess, _, loss, _ = found[0]
+        return Segment(first, last, tuple(item[3] for item in found)), excess, loss
 
     def _sums(self, losses: Sequence[int]) -> tuple[int, int]:
         return sum(max(loss - self.slack, 0) for loss in losses), sum(losses)

@@ -62,8 +62,17 @@ def test_a_bundle_without_files_says_why(tmp_path, capsys):
     options = ["--sizes", "1MiB", "--budget", "1", "--jobs", "1"]
     assert run([*case, *options, "-o", str(tmp_path / "bundle")]) == 0
     shown = capsys.readouterr().out
-    assert "no file after 1 evaluation: nothing that was tried is faster" in shown
+    assert "no file after 1 evaluation: nothing that serves these sizes is faster" in shown
     assert "verified" not in shown
+
+
+def test_a_size_that_nothing_serves_is_left_to_the_library_for_that_reason(tmp_path, capsys):
+    """Of 44 bytes, nccl-tests sends none among six ranks."""
+    case = ["tune", "ring:6", "-c", "allgather", "-r", "rccl", "--algorithms", "forest"]
+    options = ["--sizes", "44", "--budget", "1", "--jobs", "1"]
+    assert run([*case, *options, "-o", str(tmp_path / "bundle")]) == 0
+    shown = capsys.readouterr().out
+    assert "no file after 1 evaluation: nothing that was tried serves these sizes\n" in shown
 
 
 def test_what_stands_in_the_place_is_kept(tmp_path, capsys):

@@ -200,6 +200,26 @@ def test_a_measured_size_uses_its_own_file_where_ranks_cannot_share_it():
         assert all(law.takes(point.size_bytes) for point in file.predicted)
 
 
+@pytest.mark.parametrize(
+    ("machine", "collective", "sizes", "algorithm"),
+    [
+        ("ring:6", "allgather", (2**26,), "forest"),
+        ("clique:5", "allgather", (2**16, 2**20), "allpairs"),
+        ("ring:6", "alltoall", (2**25, 2**26), "allpairs"),
+    ],
+)
+def test_files_serve_the_calls_of_sizes_that_ranks_cannot_share_evenly(
+    machine, collective, sizes, algorithm
+):
+    """Files for round sizes are faster here, but none of these calls would use them."""
+    found = api.tune(
+        topology.load(machine), [collective], "rccl", sizes, algorithms=(algorithm,), budget=40
+    )
+    laws = [taken_sizes(f.artefact.program.header, profile("rccl")) for f in found.files]
+    assert all(any(law.takes(size) for law in laws) for size in sizes)
+    assert found.unserved == ()
+
+
 def test_files_are_as_fast_as_what_compile_finds_for_a_size():
     """Rails send their shards in calls that suit one size; fewer files may cost 2 %."""
     machine, sizes = topology.load("mi300x"), (2**20, 2**26)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
+from itertools import groupby, product
 from math import log
 
 import pytest
@@ -23,16 +24,30 @@ def plan(name):
 @st.composite
 def offers(draw, sizes=None):
     count = draw(st.integers(1, 4)) if sizes is None else sizes
-    row = st.tuples(*[TIMES] * count)
+    row, flags = st.tuples(*[TIMES] * count), st.tuples(*[st.booleans()] * count)
     measured = tuple(
-        Measured(plan(f"forest{i}"), draw(row)) for i in range(draw(st.integers(0, 3)))
+        Measured(plan(f"forest{i}"), draw(row), usable=draw(flags), exact=draw(flags))
+        for i in range(draw(st.integers(0, 3)))
     )
     return Offer(measured, draw(row), draw(st.integers(1, 2)))
 
 
+def times(measured):
+    """Return the times at the sizes whose calls use a file."""
+    pairs = zip(measured.seconds, measured.exact, strict=True)
+    return [time if taken else None for time, taken in pairs]
+
+
+def answer(offer, owner, place):
+    """Return who serves a size, and its time, where a plan owns the range: it or the library."""
+    if owner is not None and (owner.exact[place] or not owner.usable[place]):
+        return owner, times(owner)[place]
+    return None, offer.library[place]
+
+
 def excess(offer, place, seconds):
     """Return how far a time is behind the best, beyond the tolerance, in 1e-9; a twin."""
-    rows = [*(m.seconds for m in offer.measured), offer.library]
+    rows = [*map(times, offer.measured), offer.library]
     best = min((row[place] for row in rows if row[place] is not None), default=None)
     known = seconds is not None and best is not None
     loss = round(1e9 * log(seconds / best)) if known else 10**15
@@ -42,24 +57,23 @@ def excess(offer, place, seconds):
 def every_plan(offer):
     """Yield (excess, segments with a file) of every way to serve the sizes, by brute force."""
     count = len(offer.library)
-    for owners in product([None, *range(len(offer.measured))], repeat=count):
-        total, files = 0, 0
-        for place, owner in enumerate(owners):
-            row = offer.library if owner is None else offer.measured[owner].seconds
-            if owner is not None and row[place] is None:
-                break
-            total += excess(offer, place, row[place])
-            files += owner is not None and (place == 0 or owners[place - 1] != owner)
-        else:
-            yield total, files
+    for owners in product([None, *offer.measured], repeat=count):
+        answers = [answer(offer, owner, place) for place, owner in enumerate(owners)]
+        if any(who is not None and seconds is None for who, seconds in answers):
+            continue
+        runs = [list(run) for _, run in groupby(range(count), key=lambda place: owners[place])]
+        files = [run for run in runs if owners[run[0]] is not None]
+        if all(any(answers[place][0] is not None for place in run) for run in files):
+            rows = enumerate(answers)
+            yield sum(excess(offer, place, time) for place, (_, time) in rows), len(files)
 
 
 def spent(plan, offer):
     total = 0
     for segment in plan.segments:
         for place in range(segment.first, segment.last + 1):
-            row = segment.ranking[0].seconds if segment.ranking else offer.library
-            total += excess(offer, place, row[place])
+            owner = segment.ranking[0] if segment.ranking else None
+            total += excess(offer, place, answer(offer, owner, place)[1])
     return total
 
 
@@ -69,8 +83,10 @@ def check_cover(plan, offer):
     assert plan.served == sum(bool(s.ranking) for s in plan.segments)
     for segment in plan.segments:
         for measured in segment.ranking:
-            row = measured.seconds[segment.first : segment.last + 1]
-            assert None not in row
+            span = range(segment.first, segment.last + 1)
+            answers = [answer(offer, measured, place) for place in span]
+            assert all(seconds is not None for who, seconds in answers if who)
+            assert any(who for who, _ in answers)
 
 
 @given(offers())
@@ -112,6 +128,25 @@ def test_what_the_library_does_as_well_gets_no_file():
     assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, True)]
     (found,) = plan_ranges([Offer((ours,), (1.01, 1.0, 1.0), 2)], None)
     assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, False)]
+
+
+def test_a_file_that_only_other_sizes_use_serves_nothing():
+    """It may cover such a size beside one that it serves, and the library serves the calls."""
+    ours = Measured(plan("forest"), (1.0,), usable=(True,), exact=(False,))
+    (found,) = plan_ranges([Offer((ours,), (5.0,), 1)], None)
+    assert [s.ranking for s in found.segments] == [()]
+    beside = replace(ours, seconds=(1.0, 1.0, 1.0), usable=(True,) * 3, exact=(True, False, True))
+    (found,) = plan_ranges([Offer((beside,), (5.0, 5.0, 5.0), 1)], None)
+    assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, True)]
+
+
+def test_of_files_that_are_as_fast_one_is_taken_that_usual_sizes_use_too():
+    fast = Measured(plan("ten"), (1.0,), usable=(False,), exact=(True,))
+    broad = Measured(plan("forest"), (1.019,), usable=(True,), exact=(True,))
+    slow = replace(broad, seconds=(1.021,))
+    for other, best in ((broad, broad), (slow, fast)):
+        (found,) = plan_ranges([Offer((fast, other), (9.0,), 1)], None)
+        assert found.segments[0].ranking[0] == best
 
 
 @pytest.mark.parametrize("most", [0, 1])
