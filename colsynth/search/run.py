@@ -117,8 +117,7 @@ def find_each(
         Its budget is that of every size; None: that of the highest level.
     alone : bool
         Whether programs only have to serve calls of these very sizes. If so, all are for one size
-        where that is not usual, some algorithms are left out, or a budget is given. If not, none is
-        for a size alone that is not usual: no other size would use its file.
+        where that is not usual, some algorithms are left out, or a budget is given.
 
     Raises
     ------
@@ -186,10 +185,9 @@ class _Each:
         shared = Wish(usual=self._usual, rounds=self.case.profile.rounds)
         own = replace(shared, size=size)
         self.spent[place] = self._explore(place, shared if self._shares(size) else own, begun)
-        useful = self.alone or self.case.is_usual(size)  # others use no file for an unusual size
         if self.outlook is not None:
-            self._improve(place, own if useful else shared, begun, self.outlook)
-        elif self._twice and useful:
+            self._improve(place, own, begun, self.outlook)
+        elif self._twice:
             self._explore(place, own, begun + self.budget)
 
     @property

@@ -220,9 +220,10 @@ def test_files_serve_the_calls_of_sizes_that_ranks_cannot_share_evenly(
     assert found.unserved == ()
 
 
-def test_files_are_as_fast_as_what_compile_finds_for_a_size():
+@pytest.mark.parametrize(("name", "sizes"), [("mi300x", (2**20, 2**26)), ("clique:3", (2**26,))])
+def test_files_are_as_fast_as_what_compile_finds_for_a_size(name, sizes):
     """Rails send their shards in calls that suit one size; fewer files may cost 2 %."""
-    machine, sizes = topology.load("mi300x"), (2**20, 2**26)
+    machine = topology.load(name)
     files = api.tune(machine, ["allgather"], "rccl", sizes).files
     found = {point.size_bytes: point.seconds for file in files for point in file.predicted}
     for size in sizes:
