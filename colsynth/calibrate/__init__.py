@@ -5,9 +5,10 @@ predicts it; `fit` finds the constants, `model_file` writes them.
 """
 
 from colsynth.calibrate.calibrate import Calibration, calibrate
-from colsynth.calibrate.fit import Constant, Estimate
+from colsynth.calibrate.fit import Estimate
 from colsynth.calibrate.model_text import model_file
 from colsynth.calibrate.programs import library_program
+from colsynth.calibrate.solution import Constant
 from colsynth.calibrate.trials import Trial
 
 __all__ = [

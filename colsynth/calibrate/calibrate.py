@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from colsynth.calibrate.doubts import Fitted, brief, doubts_of
-from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
+from colsynth.calibrate.fit import Estimate, Standing, fit
+from colsynth.calibrate.solution import Constant
 from colsynth.calibrate.trials import Floats, Trial, busbw, trials_of
 from colsynth.cost import NAMES, Model, default_model
 from colsynth.errors import Diagnostic, InputError

@@ -6,7 +6,6 @@ for a runtime that fuses, whatever the runtime whose constants are fitted.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 from colsynth.cost import Model
@@ -24,8 +23,8 @@ from colsynth.model import (
     ThreadblockProgram,
     Topology,
 )
-from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.target import Target
 from colsynth.search.wish import configured
 
 _FUSES = "msccl"
@@ -84,9 +83,12 @@ def library_program(
     root = 0 if kind.rooted else None
     problem = Problem(topology, kind, root=root)
     settings = {} if channels is None else {"channels": channels}
+    if algorithm == "tree" and channels is not None:
+        settings = {"channels": max(1, channels // 2)}  # of pairs: NCCL's channels have a tree each
     pipeline = configured(algorithm, settings)
     # Libraries cut any message into equal shares, so the program is for one that ranks divide.
-    target = replace(aim(problem, profile(_FUSES), protocol), model=model, size=size << 28)
+    # What a runtime cannot do with files, they can.
+    target = Target(profile(_FUSES), protocol, model=model, size=size << 28)
     found: ThreadblockProgram = pipeline.run(problem, target)
     return found
 

@@ -12,7 +12,8 @@ import pytest
 
 from colsynth import api
 from colsynth.calibrate import library_program
-from colsynth.calibrate.fit import NARROW, Constant, Standing, fit
+from colsynth.calibrate.fit import Standing, fit
+from colsynth.calibrate.solution import NARROW, Constant
 from colsynth.cli.main import run
 from colsynth.cost import default_model
 from colsynth.cost.model_file import read_model
@@ -35,6 +36,7 @@ TRUTH = replace(
 )
 BOXES = api.load_topology("dgx-a100", nodes=2)
 ONE, TWO = tuple(range(8)), tuple(range(16))
+KEY = ("rate", "Simple")
 RUNS = [
     ("all_reduce_1", "ring", "Simple", 1, ONE),
     ("all_reduce_16", "ring", "Simple", 16, ONE),
@@ -100,6 +102,31 @@ def test_constants_of_another_machine_are_recovered(tmp_path, capsys):
     assert all(hashlib.sha256(p.read_bytes()).hexdigest() in model.read_text() for p in paths)
     assert run(["simulate", "--show-model", "-r", "rccl", "--model", str(model)]) == 2
     assert "fitted for msccl" in capsys.readouterr().err
+
+
+def test_a_log_that_links_or_threadblocks_explain_tells_neither_alone(tmp_path, capsys):
+    """Large messages on many channels are limited by links, which one rate imitates."""
+    rng, case = np.random.default_rng(3), ["calibrate", "dgx-a100", "-r", "msccl", "--json"]
+    many = logged(tmp_path, "many", "ring", "Simple", 16, ONE, rng)
+    few = logged(tmp_path, "few", "ring", "Simple", 2, ONE, rng)
+    for logs, told in (((many,), False), ((many, few), True)):
+        assert run([*case, *(word for log in logs for word in ("--log", str(log)))]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        (rate,) = (x for x in answer["constants"] if (x["name"], x["protocol"]) == KEY)
+        assert (rate["standing"] == "told") == told
+        assert ("link_efficiency" in rate["tied_to"]) != told
+        assert told == (abs(rate["value"] / TRUTH.rate["Simple"] - 1) < NARROW)
+
+
+def test_each_channel_of_a_tree_is_a_tree():
+    """NCCL's `8 coll channels` are four pairs of trees; each has a way up and a way down here."""
+    program = library_program(BOXES, "allreduce", "tree", "Simple", BASE, 8)
+    assert program.header.channels == 2 * 8
+
+
+def test_what_hangs_from_a_file_is_no_matter_for_a_library():
+    program = library_program(BOXES, "reduce", "ring", "Simple", BASE, 2)
+    assert simulate(program, BOXES, MSCCL, [2**20])[0].seconds > 0
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="samples are not part of the repository")
