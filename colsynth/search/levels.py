@@ -63,9 +63,9 @@ SWEEP = (
 Instances come before segments too: a few more copies cost little work, and segments begin without.
 They come before and after chunks of a timed schedule: of 32 alltoalls on machines of 4 to 32 GPUs,
 more chunks make 12 faster, by 3 to 36 %; chosen before any copies, they make one slower.
-Rings fill the links with as few channels as they can. More share the sums: a reduce-scatter of
-1 MiB by msccl on one DGX-1 takes 31 us with sixteen, 36 without. Of 156 searches (120 of five
-presets, 36 of direct-connect fabrics) only this one and that of an NDv2 gain, and none loses.
+Rings fill the links with as few channels as they can. Sixteen share the sums: a reduce-scatter of
+1 MiB by msccl on one DGX-1 takes 31 us so, 36 without. Of 156 searches (120 of five presets, 36 of
+direct-connect fabrics) only this one and that of an NDv2 gain, and none loses.
 """
 
 LATE = ("match-chunks.chunks_per_gpu",)

@@ -10,7 +10,7 @@ from colsynth.cost import model_of
 from colsynth.errors import require_least
 from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
-from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.channel_rate import channel_rate, most_rings, require_channels
@@ -25,6 +25,19 @@ _MOST = 2
 FIFOs must hold so many calls. If all were full, every GPU would wait for the next one to take
 something, and for the one before it, in one step: nothing would move.
 """
+
+
+_NUMBERS = (0, 1, 2, 4, 8, 16)
+"""Of rings; 0 takes as many as fill the links."""
+
+
+def _numbers(basis: Basis) -> Iterator[Proposal]:
+    """Yield the most rings, where they share sums, and where everything is tried, all numbers."""
+    name = "build-ring.channels"
+    if basis.thorough or basis.shape.rises:
+        for number in _NUMBERS if basis.thorough else _NUMBERS[-1:]:
+            if number != basis.values[name]:
+                yield ({name: number},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class BuildRing:
     name: ClassVar[str] = "build-ring"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("channels", (0, 1, 2, 4, 8, 16)),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("channels", propose=_numbers),)
 
     def __post_init__(self) -> None:
         require_least("channels", self.channels, 0)
