@@ -95,13 +95,14 @@ def fit(
         CS626: scipy is not installed.
     """
     free = [constant for constant in constants if constant.of(base) > 0]
-    whole = with_doubt(judge, base, free, best_of_starts(judge, base, free))
+    whole = best_of_starts(judge, base, free)
     kept, final = _settled(judge, base, free, whole)
+    told = with_doubt(judge, base, free, whole)
     if final is None:
         rows = judge.residuals(base)
-        return base, _estimates(base, free, whole, kept, whole), noise_of(rows, len(rows))
+        return base, _estimates(base, free, told, kept, told), noise_of(rows, len(rows))
     model = model_with(base, [free[i] for i in kept], final.logs)
-    return model, _estimates(base, free, whole, kept, final), final.noise
+    return model, _estimates(base, free, told, kept, final), final.noise
 
 
 def _kept(whole: Solution, defaults: Floats) -> list[int]:

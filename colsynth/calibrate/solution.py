@@ -41,6 +41,9 @@ _SOFT = 2.0
 _STARTS = (1.0, 0.6, 1.6, 0.3, 3.0)
 """Factors on the rates of threadblocks to start from: they may or may not be the bottleneck."""
 
+_KNOWN = 0.2
+"""Half of a 95 % interval of the logarithm up to which rows may tell one speed for another."""
+
 _FASTER, _SLOWER = 3.0, 0.6
 """Factors on the rates of threadblocks from which links, or they themselves, are the bottleneck."""
 
@@ -119,30 +122,34 @@ def best_of_starts(judge: Judge, base: Model, free: Sequence[Constant]) -> Solut
 
 
 def with_doubt(judge: Judge, base: Model, free: Sequence[Constant], whole: Solution) -> Solution:
-    """Return a fit that allows for another one, in which the other resource is the bottleneck.
+    """Return a fit that allows for others, in which another resource is the bottleneck.
 
     Links or threadblocks limit large messages, and the rows of one program may fit either. Where
-    they tell the speed of only one of them, the other may be what they tell. How far apart the two
-    fits are then counts as a deviation, in which both speeds take part.
+    they tell one speed and leave another open, that may be what they tell. How far apart two fits
+    are then counts as a deviation, in which all speeds take part.
     """
     rates = np.array([constant.name == "rate" for constant in free])
     links = np.array([constant.name.endswith("efficiency") for constant in free])
-    told = whole.halves(range(len(free))) <= NARROW
-    by_blocks, by_links = bool((told & rates).any()), bool((told & links).any())
-    if by_blocks == by_links:
-        return whole
-    start = whole.logs + math.log(_FASTER if by_blocks else _SLOWER) * rates
-    if by_links:
-        start[links] = 0.0  # the whole bandwidth
-    other = solve(judge, base, free, start, whole.noise)
-    if other.noise > WORSE * whole.noise:
-        return whole
-    apart = other.logs - whole.logs
-    covariance = np.linalg.inv(whole.information) + np.outer(apart, apart)
-    differ = np.flatnonzero((rates | links) & (np.abs(apart) > NARROW)).tolist()
-    return whole._replace(
-        information=np.asarray(np.linalg.inv(covariance), np.float64), uncertain=frozenset(differ)
-    )
+    halves = whole.halves(range(len(free)))
+    known, left = halves <= _KNOWN, halves > NARROW
+    starts = []
+    if (known & rates).any() and (left & links).any():
+        starts.append(whole.logs + math.log(_FASTER) * rates)
+    if (known & links).any() and (left & rates).any():
+        slower = whole.logs + math.log(_SLOWER) * rates
+        starts.append(np.where(links, 0.0, slower))  # links have their whole bandwidth
+    found = whole
+    for start in starts:
+        other = solve(judge, base, free, start, whole.noise)
+        if other.noise <= WORSE * whole.noise:
+            apart = other.logs - whole.logs
+            covariance = np.linalg.inv(found.information) + np.outer(apart, apart)
+            differ = np.flatnonzero((rates | links) & (np.abs(apart) > NARROW)).tolist()
+            found = found._replace(
+                information=np.asarray(np.linalg.inv(covariance), np.float64),
+                uncertain=found.uncertain.union(differ),
+            )
+    return found
 
 
 def solve(

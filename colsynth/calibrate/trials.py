@@ -17,6 +17,7 @@ from colsynth.cost.usable import speed_of
 from colsynth.errors import ColsynthError, Diagnostic, InputError
 from colsynth.logs import Log, Row, Wire
 from colsynth.model import Collective, ThreadblockProgram, Topology
+from colsynth.model.problem import PHASES
 from colsynth.runtimes.profile import Profile
 from colsynth.simulate import bus_factor, simulate
 from colsynth.simulate.machine import build
@@ -163,7 +164,8 @@ def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
         program = library_program(place, collective, algorithm, protocol, base, pinned.channels)
     except ColsynthError as refusal:
         return _nothing(log, profile, place, refusal.diagnostic.phrase)
-    label = f"{collective} {algorithm} {protocol}, {plural(program.header.channels, 'channel')}"
+    channels = program.header.channels // _ways(algorithm, collective)
+    label = f"{collective} {algorithm} {protocol}, {plural(channels, 'channel')}"
     rows: Sequence[Row] = log.rows
     if not known:
         rows = _plateau(rows)
@@ -178,6 +180,11 @@ def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
     if not rows:
         return _nothing(replace(log, notes=tuple(notes)), profile, place, "no row is left")
     return Trial(replace(log, rows=tuple(rows)), profile, place, program, label, tuple(notes))
+
+
+def _ways(algorithm: str, collective: str) -> int:
+    """Return how many channels of a program one of a library is: a tree has one for each way."""
+    return len(PHASES[Collective(collective)]) if algorithm == "tree" else 1
 
 
 def _of_links(log: Log, profile: Profile, topology: Topology) -> Trial:

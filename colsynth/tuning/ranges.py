@@ -200,11 +200,21 @@ class _Costs:
         ]
 
     def _with_library(self, measured: Measured, row: list[int | None]) -> list[int | None]:
-        """Return the losses of a plan, with those of the library where its file is passed over."""
-        if not any(measured.passed_over):
+        """Return the losses of a plan, with those of the library where its file is passed over.
+
+        Usual sizes near such a size do use the file, so it must not be slower for these either.
+        """
+        passed = measured.passed_over
+        if not any(passed):
             return row
-        rows = zip(row, self.own, measured.passed_over, strict=True)
-        return [own if passed else loss for loss, own, passed in rows]
+        pairs = zip(measured.seconds, self.offer.library, strict=True)
+        slower = [None if x is None or y is None else max(x, y) for x, y in pairs]
+        rows = zip(row, self._losses(slower), self.own, measured.seconds, passed, strict=True)
+        found: list[int | None] = []
+        for loss, other, own, seconds, is_passed in rows:
+            covered = None if seconds is None else own if other is None else other
+            found.append(covered if is_passed else loss)
+        return found
 
     def library(self, first: int, last: int) -> tuple[Segment, int, int]:
         """Return the cost of leaving sizes to the library."""

@@ -104,13 +104,16 @@ def test_constants_of_another_machine_are_recovered(tmp_path, capsys):
     assert "fitted for msccl" in capsys.readouterr().err
 
 
-def test_a_log_that_links_or_threadblocks_explain_tells_neither_alone(tmp_path, capsys):
+@pytest.mark.parametrize("seed", [3, 5])
+def test_a_log_that_links_or_threadblocks_explain_tells_neither_alone(tmp_path, capsys, seed):
     """Large messages on many channels are limited by links, which one rate imitates."""
-    rng, case = np.random.default_rng(3), ["calibrate", "dgx-a100", "-r", "msccl", "--json"]
+    rng, case = np.random.default_rng(seed), ["calibrate", "dgx-a100", "--nodes", "2", "--json"]
     many = logged(tmp_path, "many", "ring", "Simple", 16, ONE, rng)
-    few = logged(tmp_path, "few", "ring", "Simple", 2, ONE, rng)
-    for logs, told in (((many,), False), ((many, few), True)):
-        assert run([*case, *(word for log in logs for word in ("--log", str(log)))]) == 0
+    few = logged(tmp_path, "few", "ring", "Simple", 1, ONE, rng)
+    far = logged(tmp_path, "far", None, "Simple", 4, (0, 8), rng)
+    for logs, told in (((many,), False), ((many, far), False), ((many, few, far), True)):
+        words = [word for log in logs for word in ("--log", str(log))]
+        assert run([*case, "-r", "msccl", *words]) == 0
         answer = json.loads(capsys.readouterr().out)
         (rate,) = (x for x in answer["constants"] if (x["name"], x["protocol"]) == KEY)
         assert (rate["standing"] == "told") == told
@@ -118,10 +121,13 @@ def test_a_log_that_links_or_threadblocks_explain_tells_neither_alone(tmp_path, 
         assert told == (abs(rate["value"] / TRUTH.rate["Simple"] - 1) < NARROW)
 
 
-def test_each_channel_of_a_tree_is_a_tree():
+def test_each_channel_of_a_tree_is_a_tree(tmp_path, capsys):
     """NCCL's `8 coll channels` are four pairs of trees; each has a way up and a way down here."""
     program = library_program(BOXES, "allreduce", "tree", "Simple", BASE, 8)
     assert program.header.channels == 2 * 8
+    log = logged(tmp_path, "tree", "tree", "Simple", 8, ONE, np.random.default_rng(1))
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--json", "--log", str(log)]) == 0
+    assert "allreduce tree Simple, 8 channels" in capsys.readouterr().out
 
 
 def test_what_hangs_from_a_file_is_no_matter_for_a_library():

@@ -39,10 +39,16 @@ def times(measured):
 
 
 def answer(offer, owner, place):
-    """Return who serves a size, and its time, where a plan owns the range: it or the library."""
-    if owner is not None and (owner.exact[place] or not owner.usable[place]):
-        return owner, times(owner)[place]
-    return None, offer.library[place]
+    """Return who serves a size, and its time, where a plan owns the range: it or the library.
+
+    What the library serves there may be slow for sizes near it, which use the file.
+    """
+    if owner is None:
+        return None, offer.library[place]
+    own, library = owner.seconds[place], offer.library[place]
+    if own is None or owner.exact[place] or not owner.usable[place]:
+        return owner, times(owner)[place] if owner.exact[place] else None
+    return None, None if library is None else max(own, library)
 
 
 def excess(offer, place, seconds):
@@ -138,6 +144,18 @@ def test_a_file_that_only_other_sizes_use_serves_nothing():
     beside = replace(ours, seconds=(1.0, 1.0, 1.0), usable=(True,) * 3, exact=(True, False, True))
     (found,) = plan_ranges([Offer((beside,), (5.0, 5.0, 5.0), 1)], None)
     assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, True)]
+
+
+@pytest.mark.parametrize("seconds", [None, 100.0])
+@pytest.mark.parametrize("exact", [(True, False), (True, False, True)])
+def test_a_file_covers_no_size_at_which_it_is_slower_than_the_library(seconds, exact):
+    """Calls of that size do not use it, but those of sizes near it would."""
+    row = tuple(1.0 if taken else seconds for taken in exact)
+    usable, library = (True,) * len(row), (5.0,) * len(row)
+    ours = Measured(plan("forest"), row, usable=usable, exact=exact)
+    (found,) = plan_ranges([Offer((ours,), library, 1)], None)
+    covered = [place for s in found.segments if s.ranking for place in range(s.first, s.last + 1)]
+    assert covered == [place for place, taken in enumerate(exact) if taken]
 
 
 def test_of_files_that_are_as_fast_one_is_taken_that_usual_sizes_use_too():
