@@ -180,7 +180,7 @@ def _times(source: Source, topology: Topology, constants: Model, asked: Asked) -
         replayed = source.threadblocks
     except InputError as fault:
         return {**values, "notes": [f"no replay: {fault.diagnostic.phrase}"]}
-    return {**values, **_replay(replayed, source.profile, topology, largest, constants, asked)}
+    return {**values, **_replay(replayed, profile, topology, largest, constants, asked)}
 
 
 def _replay(

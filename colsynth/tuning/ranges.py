@@ -194,26 +194,23 @@ class _Costs:
         self.found: dict[tuple[int, int], tuple[Segment, int, int] | None] = {}
 
     def _losses(self, row: Sequence[float | None]) -> list[int | None]:
-        return [
-            None if x is None or best is None else round(_UNIT * log(x / best))
-            for x, best in zip(row, self.least, strict=True)
-        ]
+        return [self._loss(place, seconds) for place, seconds in enumerate(row)]
+
+    def _loss(self, place: int, seconds: float | None) -> int | None:
+        best = self.least[place]
+        return None if seconds is None or best is None else round(_UNIT * log(seconds / best))
 
     def _with_library(self, measured: Measured, row: list[int | None]) -> list[int | None]:
         """Return the losses of a plan, with those of the library where its file is passed over.
 
         Usual sizes near such a size do use the file, so it must not be slower for these either.
         """
-        passed = measured.passed_over
-        if not any(passed):
-            return row
-        pairs = zip(measured.seconds, self.offer.library, strict=True)
-        slower = [None if x is None or y is None else max(x, y) for x, y in pairs]
-        rows = zip(row, self._losses(slower), self.own, measured.seconds, passed, strict=True)
-        found: list[int | None] = []
-        for loss, other, own, seconds, is_passed in rows:
-            covered = None if seconds is None else own if other is None else other
-            found.append(covered if is_passed else loss)
+        found = list(row)
+        for place, passed in enumerate(measured.passed_over):
+            seconds, library = measured.seconds[place], self.offer.library[place]
+            if passed and seconds is not None:
+                loss = None if library is None else self._loss(place, max(seconds, library))
+                found[place] = _UNSERVED if loss is None else loss
         return found
 
     def library(self, first: int, last: int) -> tuple[Segment, int, int]:
