@@ -127,17 +127,17 @@ def _refuse_unreachable(damage: Damage) -> None:
     lost = [names[rank] for rank in range(topology.size) if rank not in set(main)]
     first = topology.ranks[main[0]]
     onwards = reached(first, topology.link_between)
+    back = reached(first, ((link.target, link.source) for link in topology.links))
     other = next(node for node in topology.ranks if topology.nodes[node].name == lost[0])
     way = (first, other) if other not in onwards else (other, first)
     source, target = (topology.nodes[node].name for node in way)
-    raise InfeasibleError(
-        Diagnostic(
-            "CS302",
-            f"the failures cut {listed(lost, NAMED)} off from the other GPUs",
-            notes=(f"no data can pass from {source} to {target}",),
-            help=_advice(lost),
-        )
-    )
+    phrase = f"the failures cut {listed(lost, NAMED)} off from the other GPUs"
+    note = f"no data can pass from {source} to {target}"
+    if other in onwards or other in back:
+        phrase = f"after the failures, no data can pass from {source} to {target}"
+        note = "every GPU must reach every other one, whatever the collective"
+    advice = _advice(lost) if len(main) > 1 else None
+    raise InfeasibleError(Diagnostic("CS302", phrase, notes=(note,), help=advice))
 
 
 def _advice(lost: list[str]) -> str:

@@ -169,6 +169,14 @@ def test_a_gpu_that_can_hear_but_not_speak_is_cut_off_too():
         damage(load("ring:4"), links=["gpu3->gpu0", "gpu3->gpu2"])
 
 
+def test_a_way_back_that_is_lost_cuts_nobody_off():
+    with pytest.raises(InfeasibleError, match="no data can pass from gpu1 to gpu0") as caught:
+        damage(load("uniring:4"), links=["gpu3->gpu0"])
+    told = caught.value.diagnostic
+    assert "cut" not in told.phrase and told.help is None  # one GPU alone would be left
+    assert "every GPU must reach every other one" in told.notes[0]
+
+
 def test_halves_without_a_link_between_them():
     with pytest.raises(InfeasibleError, match=r"cut gpu1\.0, gpu1\.1.* and 2 more off") as caught:
         damage(DGX, nics=[f"nic0.{i}" for i in range(8)])
