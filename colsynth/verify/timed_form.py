@@ -90,6 +90,8 @@ def _offsets(name: str, first: Ints, rows: int, items: int, least: int) -> None:
 def check_ticks(schedule: TimedSchedule) -> None:
     """Check that runs follow each other, and that the schedule says when the last ends.
 
+    The bound must not be above that time, nor below zero.
+
     Raises
     ------
     VerificationError
@@ -113,3 +115,6 @@ def check_ticks(schedule: TimedSchedule) -> None:
     if schedule.ticks != latest:
         text = f"the last transfer ends at tick {latest}"
         raise failure("CS510", f"{text}, the schedule says {schedule.ticks}")
+    if not 0 <= schedule.bound.seconds <= schedule.seconds:
+        text = f"the schedule takes {schedule.seconds} seconds"
+        raise failure("CS510", f"{text}, its bound cannot be {schedule.bound.seconds}")

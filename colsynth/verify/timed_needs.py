@@ -222,6 +222,8 @@ def _check_problem(problem: Problem) -> None:
         len(members) for members in problem.members
     ):
         raise failure("CS510", "a rank is in two groups of the problem")
+    if problem.collective.rooted != (problem.root is not None):
+        raise failure("CS510", f"the root of the {problem.collective} is {problem.root}")
     if (problem.collective is Collective.CUSTOM) != bool(problem.demands):
         raise failure("CS510", f"a {problem.collective} with {len(problem.demands)} demands")
 

@@ -86,7 +86,7 @@ def made(problem, *phases, each=1, chunks=3, shares=3, hops=None) -> TimedSchedu
         for way, sent in phases
     )
     second = Fraction(1)
-    bound = TimeBound(second, "nothing")
+    bound = TimeBound(Fraction(0), "nothing")
     figures = (shares * 10, each, chunks, Fraction(10), second, 0)
     return with_ticks(TimedSchedule(problem, *figures, found, bound))
 
@@ -238,6 +238,10 @@ PHASE = RIGHT.phases[0]
         {"problem": replace(ALLGATHER, groups=((0, 1, 1),))},
         {"problem": replace(ALLGATHER, collective=Collective.CUSTOM)},
         {"problem": replace(ALLGATHER, collective=Collective.SCATTER, root=3)},
+        {"problem": replace(ALLGATHER, root=0)},
+        {"problem": replace(ALLGATHER, collective=Collective.BROADCAST)},
+        {"bound": TimeBound(RIGHT.seconds + 1, "nothing")},
+        {"bound": TimeBound(Fraction(-1), "nothing")},
     ],
     ids=str,
 )

@@ -189,7 +189,7 @@ def schedule_of(problem: Problem, size=960, each=1) -> TimedSchedule:
             tick=ticks.unit,
             ticks=0,
             phases=tuple(phases),
-            bound=TimeBound(Fraction(1), "nothing"),
+            bound=TimeBound(Fraction(0), "nothing"),
         )
     )
 
