@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from math import gcd, lcm
 
 from colsynth.errors import Diagnostic, VerificationError
 from colsynth.model import (
@@ -247,6 +248,21 @@ def _check_bound(problem: Problem, bound: Bound) -> None:
     whole = 1 / sum((1 / rate for rate in bound.rates), Fraction(0))
     if bound.algbw != whole:
         raise _failure("CS524", f"the phases allow {whole} bytes/s, not {bound.algbw}")
+    if not problem.groups:  # the bound of several does not say what each reaches alone
+        _check_trees_per_root(problem, bound)
+
+
+def _check_trees_per_root(problem: Problem, bound: Bound) -> None:
+    """Check that with so many trees per root every link carries whole trees at the rate."""
+    bandwidths = {link.bandwidth for link in problem.topology.links}
+    units = [rate / sum(problem.weights) for rate in bound.rates]
+    bottom = lcm(*(value.denominator for value in (*bandwidths, *units)))
+    widths = gcd(*(int(value * bottom) for value in bandwidths))
+    shares = [int(unit * bottom) for unit in units]
+    count = lcm(*(share // gcd(share, widths) for share in shares))
+    if bound.trees_per_root != count:
+        text = f"the bound takes {count} trees per root"
+        raise _failure("CS524", f"{text}, not {bound.trees_per_root}")
 
 
 def _check_cut(problem: Problem, cut: Cut) -> None:

@@ -125,6 +125,7 @@ def _with_phase(forest, **change):
         ("CS524", lambda f: _with_cut(f, gpus=(0, 1, 2))),
         ("CS524", lambda f: _with_cut(f, nodes=(0, 1, 2, 3), gpus=(0, 1, 2), links=())),
         ("CS524", lambda f: replace(f, bound=replace(f.bound, cuts=()))),
+        ("CS524", lambda f: replace(f, bound=replace(f.bound, trees_per_root=2))),
         ("CS524", lambda f: replace(f, bound=replace(f.bound, algbw=f.bound.algbw * 2))),
         (
             "CS524",
@@ -151,7 +152,7 @@ def test_routes_do_not_pass_through_gpus():
     topology = Topology("clique", nodes, links, (0, 1, 2))
     index = topology.link_between
     cut = Cut(Direction.OUT, (0,), (0,), (index[0, 1], index[0, 2]), 2 * RATE)
-    bound = Bound(2 * RATE, 1, (cut,), (2 * RATE,))
+    bound = Bound(2 * RATE, 2, (cut,), (2 * RATE,))
     edges = (TreeEdge(0, 1, (index[0, 1],)), TreeEdge(0, 2, (index[0, 2],)))
     phase = Phase(Direction.OUT, (Tree(0, 1, edges),), RATE)
     forest = Forest(Problem(topology, Collective.BROADCAST, 0), bound, 1, (phase,))
