@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
@@ -175,6 +176,15 @@ def test_buffers_without_end_are_a_finding(damage):
     assert damage[0] in data
     (finding,) = verify_bytes(data.replace(*damage, 1), TORCH, subject="rounds").errors
     assert finding.rule == "N02"
+
+
+@pytest.mark.parametrize("operand", [["o", None], [None, 0]])
+def test_half_an_operand_is_a_finding(operand):
+    data = json.loads(write_rounds(lowered(load("ring:3"), "allreduce", "ring")))
+    data["rounds"][0][1] = [[0, "i", 0, "o", 0, *operand, 1]]
+    (finding,) = verify_bytes(json.dumps(data).encode(), TORCH, subject="rounds").findings
+    assert finding.rule == "N01"
+    assert "or null for both" in finding.message
 
 
 def test_times_grow_with_rounds_links_and_chunks():
