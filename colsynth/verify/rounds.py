@@ -93,13 +93,21 @@ def _check_header(program: RoundProgram, profile: Profile, findings: Findings) -
         findings.add("N02", f"the root of {header.collective} is {header.root}")
     elif header.root is not None and not 0 <= header.root < header.ranks:
         findings.add("N02", f"there is no root {header.root} among {header.ranks} ranks")
-    if len(program.scratch) != header.ranks or min(program.scratch, default=0) < 0:
+    if len(program.scratch) != header.ranks:
         findings.add("N02", f"scratch is {list(program.scratch)}: one number for every rank")
+    elif min(program.scratch) < 0:
+        findings.add("N02", f"scratch is {list(program.scratch)}: no number may be below zero")
     elif (held := header.ranks * 2 * header.chunks + sum(program.scratch)) > _MOST:
         findings.add("N02", f"up to {held} chunks in all buffers; the verifier executes {_MOST}")
+    _check_calls(header, findings)
+
+
+def _check_calls(header: Header, findings: Findings) -> None:
     most = header.max_bytes
-    if not modes(header) or (most is not None and most < header.min_bytes):
-        findings.add("N02", f"no call is between {header.min_bytes} and {most} bytes in some mode")
+    if not modes(header):
+        findings.add("N02", "the file serves no mode: neither in_place nor out_of_place is true")
+    if most is not None and most < header.min_bytes:
+        findings.add("N02", f"no call is between {header.min_bytes} and {most} bytes")
 
 
 def _check_slots(program: RoundProgram, findings: Findings) -> None:
@@ -180,15 +188,16 @@ class _Execution:
             sources = self._cells(m.source, m.read, m.count)
             read.update(sources)
             targets = self._cells(m.target, m.write, m.count)
-            for source, target in zip(sources, targets, strict=True):
+            for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
                 if target in written:
-                    text = f"{self.mode}, round {place}: two messages write chunk {m.write}"
+                    slot = _spelt(m.write.behind(number))
+                    text = f"{self.mode}, round {place}: two messages write {slot}"
                     self.findings.add("N04", text, m.target)
                 written[target] = self._get(source, m.source, place)
                 self._keep_input(target, m.target, place)
         for m in self.program.rounds[place].messages:
             if not read.isdisjoint(self._cells(m.target, m.write, m.count)):
-                text = f"{self.mode}, round {place}: a message arrives at {m.write}"
+                text = f"{self.mode}, round {place}: a message arrives at {_spelt(m.write)}"
                 self.findings.add("N04", f"{text}, which another one reads", m.target)
         for cell, content in written.items():
             self.memory[cell] = content
@@ -239,6 +248,10 @@ class _Execution:
         if cell in self.inputs:
             text = f"out of place, round {place}: the input is overwritten"
             self.findings.add("N07", text, rank)
+
+
+def _spelt(slot: Slot) -> str:
+    return f"{slot.buffer}[{slot.offset}]"
 
 
 def _named(content: Content | None) -> str:

@@ -161,7 +161,8 @@ def test_races_are_refused_although_the_numbers_may_be_right():
     racing = replace(program, rounds=(*before, twice))
     got, wanted = execute(racing, in_place=False)
     assert all((a == b).all() for a, b in zip(got, wanted, strict=True))
-    assert not verified(racing)
+    (finding, *_) = verify_bytes(write_rounds(racing), TORCH, subject="rounds").errors
+    assert (finding.rule, "two messages write o[" in finding.message) == ("N04", True)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +177,22 @@ def test_buffers_without_end_are_a_finding(damage):
     assert damage[0] in data
     (finding,) = verify_bytes(data.replace(*damage, 1), TORCH, subject="rounds").errors
     assert finding.rule == "N02"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scratch": (-1, 0, 0)}, "no number may be below zero"),
+        ({"scratch": (0, 0)}, "one number for every rank"),
+        ({"in_place": False, "out_of_place": False}, "serves no mode"),
+        ({"min_bytes": 2, "max_bytes": 1}, "no call is between 2 and 1 bytes"),
+    ],
+)
+def test_headers_of_no_call_are_findings(changes, said):
+    data = json.loads(write_rounds(lowered(load("ring:3"), "allgather", "ring")))
+    text = json.dumps({**data, **changes}).encode()
+    (finding,) = verify_bytes(text, TORCH, subject="rounds").errors
+    assert (finding.rule, said in finding.message) == ("N02", True)
 
 
 @pytest.mark.parametrize("operand", [["o", None], [None, 0]])
