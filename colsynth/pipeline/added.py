@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Problem, ThreadblockProgram
@@ -29,10 +30,10 @@ def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None
         return
     try:
         Pipeline.from_text(pipeline).check(Problem, ThreadblockProgram)
-    except InputError:
+    except InputError as fault:
         DEFAULT.added.clear()
         DEFAULT.added.update(before)
-        raise
+        raise _from_python(fault.diagnostic) from None
     ALGORITHMS[algorithm] = pipeline
     ADDED.add(algorithm)
 
@@ -51,7 +52,14 @@ def _check_name(algorithm: str) -> None:
         raise InputError(Diagnostic("CS225", phrase, help="write it in kebab-case, as 'bruck'"))
 
 
+def _from_python(found: Diagnostic) -> InputError:
+    """Return what is wrong with a pipeline that an argument gives, not the option `--passes`."""
+    return InputError(
+        found if found.span is None else replace(found, span=replace(found.span, file="pipeline"))
+    )
+
+
 def _taken(kind: str, name: str) -> InputError:
     """Return the refusal of a name that something of the package has."""
     advice = "take another name; 'colsynth passes' lists those of colsynth"
-    return InputError(Diagnostic("CS225", f"there is a {kind} {name!r} already", help=advice))
+    return InputError(Diagnostic("CS225", f"colsynth has the {kind} {name!r} already", help=advice))

@@ -29,10 +29,14 @@ def check_pass(pass_type: Any) -> None:
     InputError
         CS225, naming what is missing or wrong.
     """
-    wrong = _fault(pass_type) if isinstance(pass_type, type) else _UNFROZEN
+    if not isinstance(pass_type, type):
+        phrase = f"an object of type {type(pass_type).__name__} is no pass: it is no class"
+        advice = "give the class of the pass itself, not an object made of it"
+        raise InputError(Diagnostic("CS225", phrase, help=advice))
+    wrong = _fault(pass_type)
     if wrong is not None:
-        name = getattr(pass_type, "__name__", repr(pass_type))
-        raise InputError(Diagnostic("CS225", f"{name} is no pass: {wrong}", help=_ADVICE))
+        phrase = f"{pass_type.__name__} is no pass: {wrong}"
+        raise InputError(Diagnostic("CS225", phrase, help=_ADVICE))
 
 
 @functools.cache

@@ -84,7 +84,7 @@ class Pipeline:
                 raise InputError(
                     Diagnostic(
                         "CS205",
-                        f"{taker} takes a {taken.__name__}, {giver} gives a {given.__name__}",
+                        f"{taker} takes {taken.__name__}, {giver} gives {given.__name__}",
                         Span(TEXT_NAME),
                         notes=(f"in the pipeline {str(self)!r}",),
                         help="'colsynth passes' shows what each pass takes and gives",

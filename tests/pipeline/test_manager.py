@@ -60,8 +60,8 @@ def test_wrong_names_and_values_are_diagnosed_at_their_column(text, code, column
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("join-words,join-words", "'join-words' takes a Draft, 'join-words' gives a Text"),
-        ("add-word", "the end takes a Text, 'add-word' gives a Draft"),
+        ("join-words,join-words", "'join-words' takes Draft, 'join-words' gives Text"),
+        ("add-word", "the end takes Text, 'add-word' gives Draft"),
     ],
 )
 def test_a_chain_that_does_not_fit_is_refused(text, said):
