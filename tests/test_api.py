@@ -305,7 +305,14 @@ def test_values_that_are_false_or_alone_are_no_defaults_and_no_sequences(call, o
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [("links", "gpu0-gpu1"), ("gpus", "12"), ("gpus", 1), ("nics", "nic0"), ("degraded", "a-b=1%")],
+    [
+        ("links", "gpu0-gpu1"),
+        ("gpus", "12"),
+        ("gpus", 1),
+        ("nics", "nic0"),
+        ("degraded", "a-b=1%"),
+        ("degraded", {"gpu0-gpu1": 0.5}),
+    ],
 )
 def test_failures_are_sequences(name, given):
     with pytest.raises(InputError, match=f"CS200.*{name} takes a sequence") as caught:

@@ -94,9 +94,12 @@ def require_model(given: object) -> None:
 
 
 def require_several(name: str, given: Iterable[Item], example: str) -> list[Item]:
-    """Return the items of a sequence; refuse a lone text, whose items are letters (CS200)."""
+    """Return the items of a sequence (CS200).
+
+    A lone text, whose items are letters, is refused, and a mapping, whose items are keys alone.
+    """
     asked: object = given  # from Python it may be anything
-    if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
+    if isinstance(asked, str | bytes | Mapping) or not isinstance(asked, Iterable):
         raise _refusal(given, f"{name} takes a sequence", f"write {name}={example}")
     return list(given)
 
