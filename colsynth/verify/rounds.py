@@ -95,7 +95,7 @@ def _check_header(program: RoundProgram, profile: Profile, findings: Findings) -
         findings.add("N02", f"there is no root {header.root} among {header.ranks} ranks")
     if len(program.scratch) != header.ranks:
         findings.add("N02", f"scratch is {list(program.scratch)}: one number for every rank")
-    elif min(program.scratch) < 0:
+    elif min(program.scratch, default=0) < 0:
         findings.add("N02", f"scratch is {list(program.scratch)}: no number may be below zero")
     elif (held := header.ranks * 2 * header.chunks + sum(program.scratch)) > _MOST:
         findings.add("N02", f"up to {held} chunks in all buffers; the verifier executes {_MOST}")
