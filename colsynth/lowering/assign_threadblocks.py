@@ -20,7 +20,7 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies, without_own_copies
 from colsynth.lowering.nic_window import with_nic_window
-from colsynth.lowering.proposals import strategies
+from colsynth.lowering.proposals import redealt, strategies
 from colsynth.lowering.refusals import may_fuse, require_room
 from colsynth.lowering.scheduled import Timetable
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
@@ -81,6 +81,7 @@ class AssignThreadblocks:
     gives: ClassVar[type] = ThreadblockProgram
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("strategy", propose=strategies),
+        Choice("strategy", propose=redealt, label="redealt"),
         Choice("fold", propose=folds),
     )
 

@@ -146,6 +146,18 @@ def spreads(basis: Basis) -> Iterator[Proposal]:
             yield (changes,)
 
 
+def redealt(basis: Basis) -> Iterator[Proposal]:
+    """Yield the other of two strategies, where trees of a plan carry segments.
+
+    The strategy was chosen before trees had segments (`colsynth.search.levels.LAST`).
+    """
+    others = {"spread": "balanced", "balanced": "spread"}
+    other = others.get(str(basis.values[STRATEGY]))
+    cut = basis.values.get(SEGMENTS, "1") != "1"
+    if other is not None and cut and basis.profile.plans:
+        yield ({STRATEGY: other},)
+
+
 def strategies(basis: Basis) -> Iterator[Proposal]:
     """Yield segments that a simulation orders, and where everything is tried, other strategies.
 

@@ -28,6 +28,7 @@ from colsynth.search.variants import (
     HALVED,
     KEPT,
     MEETING,
+    MEETING_IN_PLANS,
     MEETING_IN_RING,
     MOST_COPIES,
     PAIRS,
@@ -140,7 +141,7 @@ class Wish:
         if divided and self.size and boxes == 2:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
-            found += self._with(MEETING, algorithm)
+            found += self._with(MEETING if profile.xml else MEETING_IN_PLANS, algorithm)
         if xml and boxes > 2 and not hops.dominate and (gathers or not profile.fuses):
             found += self._with(RING, algorithm)
             found += self._with(MEETING_IN_RING, algorithm) if meets(case.problem) else ()

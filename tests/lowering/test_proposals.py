@@ -11,6 +11,7 @@ from colsynth.lowering.proposals import (
     BY_LOAD,
     SUMS,
     orders,
+    redealt,
     strategies,
     sums_in_one_go,
     unmerged,
@@ -120,6 +121,20 @@ def test_equal_segments_are_doubled_while_messages_divide_and_passing_on_takes_l
         shape = replace(seen.shape, chunks=chunks, block_steps=steps)
         seen = replace(seen, shape=shape, values={**seen.values, SEGMENTS: "-".join(sizes)})
     assert len(sizes) > 1
+
+
+def test_threadblocks_of_plans_are_dealt_anew_once_trees_have_segments():
+    """Between two strategies, and never where XML has no sums of several messages in a step."""
+    for runtime in ("mscclpp", "msccl"):
+        seen = basis("allreduce", runtime, 2, 2**22)
+        assert seen.values[SEGMENTS] == "1"
+        assert not any(redealt(seen))
+        for strategy, other in {"spread": "balanced", "balanced": "spread"}.items():
+            values = {**seen.values, SEGMENTS: "1-1", STRATEGY: strategy}
+            found = [changes for (changes,) in redealt(replace(seen, values=values))]
+            assert found == [{STRATEGY: other}] * (runtime == "mscclpp")
+    values = {**seen.values, SEGMENTS: "1-1", STRATEGY: "duplex"}  # rings
+    assert not any(redealt(replace(seen, values=values)))
 
 
 def test_iterations_of_plans_cut_chunks_that_are_passed_on():
