@@ -62,6 +62,7 @@ def test_several_roots_have_equal_parts(collective):
 @pytest.mark.parametrize(
     ("collective", "root", "groups", "code"),
     [
+        ("broadcast", {1: 2}, None, "CS210"),  # the keys alone would be read
         ("scatter", [0, 1], None, "CS217"),
         ("broadcast", [0, 1], HALVES, "CS217"),
         ("broadcast", [0, 0], None, "CS211"),

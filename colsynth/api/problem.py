@@ -238,7 +238,7 @@ def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:
             raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
         return problem
     asked: Any = root  # from Python it may be anything
-    several = isinstance(asked, Iterable) and not isinstance(asked, str)
+    several = isinstance(asked, Iterable) and not isinstance(asked, str | Mapping)
     places = list(asked) if several else [0 if asked is None else asked]
     _check_places(problem, places)
     places = list(map(int, places))

@@ -82,14 +82,15 @@ LAST = (
 )
 """Choices that are varied when all else is done: they begin with the copies that were found.
 
-They cut what is sent at a time. Of 48 searches by mscclpp (eight machines of 8 to 32 GPUs, three
-collectives, 1 and 16 MiB), 15 gain 1 to 32 % by halves alone, and none is slower; of 72 by msccl,
-five gain 4 to 8 %. Among the other choices, halves would keep segments of unequal sizes from being
-tried: a reduce-scatter of 16 MiB by rccl on two DGX H100 takes 4 % longer so.
+Halves and units cut what is sent at a time. Of 48 searches by mscclpp (eight machines of 8 to 32
+GPUs, three collectives, 1 and 16 MiB), 15 gain 1 to 32 % by halves alone, and none is slower; of 72
+by msccl, five gain 4 to 8 %. Among the other choices, halves would keep segments of unequal sizes
+from being tried: a reduce-scatter of 16 MiB by rccl on two DGX H100 takes 4 % longer so.
 
 With segments, plans try other threadblocks again, and sums of fewer messages. Of 51 searches by
 mscclpp (nine machines of 16 to 32 GPUs, 512 KiB to 32 MiB) ten gain 2 to 16 %, and one is 0.8 %
-slower: an allgather of 16 MiB on four DGX H100 takes 66 us instead of 76. They take 4 % longer.
+slower: an allgather of 16 MiB on four DGX H100 takes 66 us instead of 76. The searches themselves
+take 4 % longer.
 """
 
 REPEATED = (

@@ -128,22 +128,27 @@ def _refuse_unreachable(damage: Damage) -> None:
     first = topology.ranks[main[0]]
     onwards = reached(first, topology.link_between)
     back = reached(first, ((link.target, link.source) for link in topology.links))
-    other = next(node for node in topology.ranks if topology.nodes[node].name == lost[0])
+    node = dict(zip(names, topology.ranks, strict=True))
+    apart = [name for name in lost if node[name] not in onwards and node[name] not in back]
+    other = node[(apart or lost)[0]]
     way = (first, other) if other not in onwards else (other, first)
-    source, target = (topology.nodes[node].name for node in way)
-    phrase = f"the failures cut {listed(lost, NAMED)} off from the other GPUs"
-    note = f"no data can pass from {source} to {target}"
-    if other in onwards or other in back:
-        phrase = f"after the failures, no data can pass from {source} to {target}"
-        note = "every GPU must reach every other one, whatever the collective"
+    source, target = (topology.nodes[end].name for end in way)
+    phrase = f"the failures cut {listed(apart, NAMED)} off from the other GPUs"
+    notes = [f"no data can pass from {source} to {target}"]
+    if not apart:
+        phrase = f"after the failures, {notes.pop()}"
+        notes.append("every GPU must reach every other one, whatever the collective")
+    elif rest := [name for name in lost if name not in apart]:
+        notes.append(f"data can pass in one direction only to or from {listed(rest, NAMED)}")
     advice = _advice(lost) if len(main) > 1 else None
-    raise InfeasibleError(Diagnostic("CS302", phrase, notes=(note,), help=advice))
+    raise InfeasibleError(Diagnostic("CS302", phrase, notes=tuple(notes), help=advice))
 
 
 def _advice(lost: list[str]) -> str:
+    others = " ".join(f"--drop-gpu {name}" for name in lost)
     if len(lost) > NAMED:
-        return "run without them: a --drop-gpu for each"
-    return "run without them: " + " ".join(f"--drop-gpu {name}" for name in lost)
+        others = f"a --drop-gpu for each of {len(lost)} others"
+    return f"run on the largest part that is left: {others}"
 
 
 def _parts(topology: Topology) -> list[tuple[int, ...]]:

@@ -248,12 +248,12 @@ def _check_bound(problem: Problem, bound: Bound) -> None:
     whole = 1 / sum((1 / rate for rate in bound.rates), Fraction(0))
     if bound.algbw != whole:
         raise _failure("CS524", f"the phases allow {whole} bytes/s, not {bound.algbw}")
-    if not problem.groups:  # the bound of several does not say what each reaches alone
+    if not problem.groups:  # groups have trees that each takes alone, which the bound does not say
         _check_trees_per_root(problem, bound)
 
 
 def _check_trees_per_root(problem: Problem, bound: Bound) -> None:
-    """Check that with so many trees per root every link carries whole trees at the rate."""
+    """Check that with no fewer trees per root every link carries whole trees at the rate."""
     bandwidths = {link.bandwidth for link in problem.topology.links}
     units = [rate / sum(problem.weights) for rate in bound.rates]
     bottom = lcm(*(value.denominator for value in (*bandwidths, *units)))

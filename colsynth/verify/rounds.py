@@ -196,8 +196,10 @@ class _Execution:
                 written[target] = self._get(source, m.source, place)
                 self._keep_input(target, m.target, place)
         for m in self.program.rounds[place].messages:
-            if not read.isdisjoint(self._cells(m.target, m.write, m.count)):
-                text = f"{self.mode}, round {place}: a message arrives at {_spelt(m.write)}"
+            targets = self._cells(m.target, m.write, m.count)
+            for number in [n for n, cell in enumerate(targets) if cell in read][:1]:
+                slot = _spelt(m.write.behind(number))
+                text = f"{self.mode}, round {place}: a message arrives at {slot}"
                 self.findings.add("N04", f"{text}, which another one reads", m.target)
         for cell, content in written.items():
             self.memory[cell] = content

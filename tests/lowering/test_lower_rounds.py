@@ -162,7 +162,8 @@ def test_races_are_refused_although_the_numbers_may_be_right():
     got, wanted = execute(racing, in_place=False)
     assert all((a == b).all() for a, b in zip(got, wanted, strict=True))
     (finding, *_) = verify_bytes(write_rounds(racing), TORCH, subject="rounds").errors
-    assert (finding.rule, "two messages write o[" in finding.message) == ("N04", True)
+    offset = last.messages[0].write.offset
+    assert (finding.rule, f"two messages write o[{offset}]" in finding.message) == ("N04", True)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,9 @@ def test_threadblocks_of_plans_are_dealt_anew_once_trees_have_segments():
             values = {**seen.values, SEGMENTS: "1-1", STRATEGY: strategy}
             found = [changes for (changes,) in redealt(replace(seen, values=values))]
             assert found == [{STRATEGY: other}] * (runtime == "mscclpp")
-    values = {**seen.values, SEGMENTS: "1-1", STRATEGY: "duplex"}  # rings
-    assert not any(redealt(replace(seen, values=values)))
+        for strategy in ("duplex", "paired", "scheduled"):
+            values = {**seen.values, SEGMENTS: "1-1", STRATEGY: strategy}
+            assert not any(redealt(replace(seen, values=values)))
 
 
 def test_iterations_of_plans_cut_chunks_that_are_passed_on():

@@ -359,6 +359,15 @@ def test_copies_are_as_many_as_threadblocks_suffice_for(runtime, gpus, copies):
     assert [plan.values()["build-all-pairs.instances"] for plan in plans] == copies
 
 
+@pytest.mark.parametrize(("runtime", "strategy"), [("msccl", "shared"), ("mscclpp", "spread")])
+def test_own_shards_travel_while_sums_are_on_their_way(runtime, strategy):
+    """In two segments; a plan has no operations for the sums of shared threadblocks."""
+    case = case_of("dgx-h100", 2, "reduce-scatter", runtime)
+    plans = Wish().variants("rails", case, Hops(dominate=False, one_more=False))
+    halved = [plan for plan in plans if plan.values()["build-rails.segments"] == 2]
+    assert [plan.values()["build-rails.strategy"] for plan in halved] == [strategy]
+
+
 def test_plans_need_not_serve_larger_messages_than_were_asked_for():
     """Copies of all pairs with LL hold less than 4 MiB, up to which LL is tried."""
     problem = problem_of("dgx-a100", 1, "allreduce")

@@ -63,6 +63,19 @@ def test_equal_programs_count_as_work_once():
     assert searcher.work == searcher.found[plans[0]].shape.steps + searcher.found[more].shape.steps
 
 
+def test_plans_choose_threadblocks_and_sums_again_once_trees_have_segments():
+    """Both were chosen for trees without any, and come before smaller iterations."""
+    found = case("dgx-a100", "allreduce", "mscclpp", (2**24,))
+    searcher = Searcher(Workshop(found), Objective(), Means(), ("Simple",))
+    changes = {"lower-forest.segments": "1-1", "assign-threadblocks.strategy": "balanced"}
+    searcher.try_all([(FOREST.changed(changes),)])
+    searcher.sweep(("forest",), only=[choice for choice in LAST if "halves" not in choice])
+    values = [plan.values() for plan in searcher.found]
+    strategies = [value["assign-threadblocks.strategy"] for value in values]
+    assert strategies[:2] == ["balanced", "spread"]
+    assert {value["assign-threadblocks.fold"] for value in values} == {1, 2, 4, 7}
+
+
 def test_no_size_is_slower_beside_others_than_alone():
     """Every size has a search of its own, and segments are cut for it."""
     names, budget = ("forest", "ring"), Means(16)

@@ -154,9 +154,10 @@ def test_gpus_that_are_cut_off_are_named():
         damage(DGX, links=["0-nvswitch0", "0-nic0.0", "9-nvswitch1", "9->nic1.1"])
     found = caught.value.diagnostic
     assert found.code == "CS302"
-    assert "gpu0.0, gpu1.1" in found.phrase
-    assert found.help == "run without them: --drop-gpu gpu0.0 --drop-gpu gpu1.1"
-    assert found.notes == ("no data can pass from gpu0.1 to gpu0.0",)
+    assert "cut gpu0.0 off" in found.phrase
+    assert found.help == "run on the largest part that is left: --drop-gpu gpu0.0 --drop-gpu gpu1.1"
+    one_way = "data can pass in one direction only to or from gpu1.1"
+    assert found.notes == ("no data can pass from gpu0.1 to gpu0.0", one_way)
 
 
 def test_the_advice_about_gpus_that_are_cut_off_works():
@@ -178,10 +179,24 @@ def test_a_way_back_that_is_lost_cuts_nobody_off():
     assert "every GPU must reach every other one" in told.notes[0]
 
 
+@pytest.mark.parametrize(("apart", "mute"), [("gpu0", "gpu4"), ("gpu4", "gpu0")])
+def test_only_gpus_without_any_way_are_cut_off(apart, mute):
+    """One loses all its links, the other only those on which it sends."""
+    others = [f"gpu{place}" for place in range(5)]
+    lost = [f"{apart}-{other}" for other in others if other != apart]
+    lost += [f"{mute}->{other}" for other in others if other not in (apart, mute)]
+    with pytest.raises(InfeasibleError, match=f"cut {apart} off from the other GPUs") as caught:
+        damage(load("clique:5"), links=lost)
+    assert caught.value.diagnostic.help.endswith("left: --drop-gpu gpu0 --drop-gpu gpu4")
+
+
 def test_halves_without_a_link_between_them():
     with pytest.raises(InfeasibleError, match=r"cut gpu1\.0, gpu1\.1.* and 2 more off") as caught:
         damage(DGX, nics=[f"nic0.{i}" for i in range(8)])
-    assert caught.value.diagnostic.help == "run without them: a --drop-gpu for each"
+    assert (
+        caught.value.diagnostic.help
+        == "run on the largest part that is left: a --drop-gpu for each of 8 others"
+    )
 
 
 @pytest.mark.parametrize("left", [0, 1])
