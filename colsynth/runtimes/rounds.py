@@ -105,10 +105,8 @@ def _message(row: _Message) -> Message:
 
 def _step(row: _Step) -> LocalStep:
     rank, read, at, write, to, operand, place, count = row
-    slots = Slot(read, at), Slot(write, to)
-    if operand is None and place is None:
-        return LocalStep(rank, *slots, None, count)
-    if operand is None or place is None:
+    if (operand is None) != (place is None):
         text = f"the local step {json.dumps(row)} has half an operand"
         raise ValueError(f"{text}: give its buffer and its offset, or null for both")
-    return LocalStep(rank, *slots, Slot(operand, place), count)
+    added = None if operand is None or place is None else Slot(operand, place)
+    return LocalStep(rank, Slot(read, at), Slot(write, to), added, count)

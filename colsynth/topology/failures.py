@@ -133,13 +133,17 @@ def _refuse_unreachable(damage: Damage) -> None:
     other = node[(apart or lost)[0]]
     way = (first, other) if other not in onwards else (other, first)
     source, target = (topology.nodes[end].name for end in way)
-    phrase = f"the failures cut {listed(apart, NAMED)} off from the other GPUs"
-    notes = [f"no data can pass from {source} to {target}"]
-    if not apart:
-        phrase = f"after the failures, {notes.pop()}"
-        notes.append("every GPU must reach every other one, whatever the collective")
-    elif rest := [name for name in lost if name not in apart]:
-        notes.append(f"data can pass in one direction only to or from {listed(rest, NAMED)}")
+    missing = f"no data can pass from {source} to {target}"
+    if apart:
+        phrase, notes = (
+            f"the failures cut {listed(apart, NAMED)} off from the other GPUs",
+            [missing],
+        )
+        if rest := [name for name in lost if name not in apart]:
+            notes.append(f"data can pass in one direction only to or from {listed(rest, NAMED)}")
+    else:
+        phrase = f"after the failures, {missing}"
+        notes = ["every GPU must reach every other one, whatever the collective"]
     advice = _advice(lost) if len(main) > 1 else None
     raise InfeasibleError(Diagnostic("CS302", phrase, notes=tuple(notes), help=advice))
 

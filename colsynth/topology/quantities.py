@@ -11,22 +11,12 @@ from colsynth.units import BANDWIDTH_FORMS, DURATION_FORMS, parse_bandwidth, par
 def read_bandwidth(text: str, span: Span | None) -> Fraction:
     """Return bytes per second, above zero; raise InputError at `span`."""
     try:
-        bandwidth = parse_bandwidth(text)
+        bandwidth = parse_bandwidth(text.removeprefix("-"))
     except ValueError:
-        if text.startswith("-") and _is_bandwidth(text[1:]):
-            raise not_positive(span) from None
         raise no_unit("bandwidth", text, span) from None
-    if bandwidth <= 0:
+    if text.startswith("-") or bandwidth <= 0:
         raise not_positive(span)
     return bandwidth
-
-
-def _is_bandwidth(text: str) -> bool:
-    try:
-        parse_bandwidth(text)
-    except ValueError:
-        return False
-    return True
 
 
 def read_latency(text: str, span: Span | None) -> Fraction:

@@ -197,8 +197,9 @@ class _Execution:
                 self._keep_input(target, m.target, place)
         for m in self.program.rounds[place].messages:
             targets = self._cells(m.target, m.write, m.count)
-            for number in [n for n, cell in enumerate(targets) if cell in read][:1]:
-                slot = _spelt(m.write.behind(number))
+            first = next((n for n, cell in enumerate(targets) if cell in read), None)
+            if first is not None:
+                slot = _spelt(m.write.behind(first))
                 text = f"{self.mode}, round {place}: a message arrives at {slot}"
                 self.findings.add("N04", f"{text}, which another one reads", m.target)
         for cell, content in written.items():
